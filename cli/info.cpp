@@ -7,6 +7,7 @@
 #include "cli/option_group.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/models/format/folder.h"
+#include "nunchi/training/run/model_choice.h"
 
 namespace nunchi::cli {
 namespace {
@@ -20,12 +21,14 @@ struct Arguments {
 void run(const Arguments& arguments) {
   const ModelDescription described = describe_model(arguments.folder);
   const Model& model = *described.model;
+  const std::optional<ModelChoice> choice = read_model_choice(arguments.folder);
   const auto config = nlohmann::ordered_json::parse(model.config_json());
   if (arguments.json) {
     nlohmann::ordered_json json = {{"family", model.family()},
                                    {"parameters", model.parameters().count()},
                                    {"bytes", described.file_bytes},
                                    {"config", config}};
+    if (choice) json["weights"] = nlohmann::ordered_json::parse(to_json(*choice));
     fmt::print("{}\n", json.dump());
     return;
   }
@@ -33,6 +36,7 @@ void run(const Arguments& arguments) {
   fmt::print("{:<24}{}\n", "parameters", grouped(model.parameters().count()));
   fmt::print("{:<24}{:.1f} MiB\n", "on disk",
              static_cast<double>(described.file_bytes) / (1 << 20));
+  if (choice) fmt::print("{:<24}{}\n", "weights", to_text(*choice));
   for (const auto& [key, value] : config.items()) {
     if (key != "family")
       fmt::print("{:<24}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());

@@ -28,9 +28,21 @@ std::string version_text() {
          "\ninstruction set: " + name_of(chosen_isa());
 }
 
+bool is_about_extras(const CLI::ParseError& error) {
+  return error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+}
+
+// CLI11 lists unexpected arguments in reverse order.
+std::string extras_message(const std::vector<std::string>& extras) {
+  std::string message = extras.size() == 1 ? "the following argument was not expected:"
+                                           : "the following arguments were not expected:";
+  for (const std::string& argument : extras) message += " " + printable(argument);
+  return message;
+}
+
 // The option that is most similar to an unknown one; empty if none is similar.
 std::string nearest_option(const CLI::App& command, const CLI::ParseError& error) {
-  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return {};
+  if (!is_about_extras(error)) return {};
   const std::string text = error.what();
   const std::size_t begin = text.find("--");
   if (begin == text.npos) return {};
@@ -134,7 +146,10 @@ int Program::report(const CLI::ParseError& error) const {
     call += " " + command->get_name();
   }
   const std::string similar = nearest_option(*command, error);
-  std::fprintf(stderr, "nunchi: %s%s%s --help'.\n", message_of(error).c_str(),
+  const std::vector<std::string> extras = app_.remaining(true);
+  const std::string message =
+      is_about_extras(error) && !extras.empty() ? extras_message(extras) : message_of(error);
+  std::fprintf(stderr, "nunchi: %s%s%s --help'.\n", message.c_str(),
                (similar.empty() ? "; see '" : "; did you mean " + similar + "? See '").c_str(),
                call.c_str());
   return 2;

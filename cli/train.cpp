@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
+#include "nunchi/device/memory_size.h"
 #include "nunchi/training/training_run.h"
 
 namespace nunchi::cli {
@@ -52,9 +54,45 @@ void print_data(const TrainingRun& run, ProgressLine& line) {
   }
 }
 
+// The end of a message about a file that cannot be opened: where relative paths start. Empty unless
+// a file of the part, as the config has it, is a relative path that does not exist.
+std::string root_hint(const CorpusPart& configured, const CorpusPart& resolved,
+                      const fs::path& root) {
+  const auto paths_of = [](const CorpusPart& part) {
+    return std::array{part.source, part.features, part.target, part.tsv, part.text};
+  };
+  const auto names = paths_of(configured), files = paths_of(resolved);
+  std::error_code ignored;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() || names[i].is_absolute() || fs::exists(files[i], ignored)) continue;
+    return fmt::format(" Relative paths start at data.root, which is '{}'{}.", root.string(),
+                       root.is_absolute() ? "" : ", in " + fs::current_path(ignored).string());
+  }
+  return {};
+}
+
+// Throws Error if the data cannot be opened. Called before anything is created.
+void check_data(const DataConfig& data) {
+  std::vector<CorpusPart> configured = data.train, parts = data.train_parts();
+  if (data.validation) {
+    configured.push_back(*data.validation);
+    parts.push_back(*data.validation_part());
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    try {
+      PairReader{parts[i]};
+    } catch (const Error& error) {
+      const std::string hint = root_hint(configured[i], parts[i], data.root);
+      if (hint.empty()) throw;
+      throw Error(error.what() + hint);
+    }
+  }
+}
+
 void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder::StartMode mode) {
   constexpr int kSteps = 3;
   RunFolder::check(config.output, mode);
+  check_data(config.data);
   const std::unique_ptr<ContextBase> context = make_context(device);
   const ScratchFolder scratch;
   ProgressLine line;
@@ -63,13 +101,15 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
   TrainingRun run(*context, config, options);
   print_data(run, line);
   check_stop(options.stop);
-  const StepTimes times = run.measure({.steps = kSteps});
-  const std::int64_t parameters = run.model().parameters().count();
-  fmt::print("parameters           {}\n", grouped(parameters));
+  const StepTimes times = run.measure({.steps = kSteps, .largest_batch = true});
+  fmt::print("parameters           {}\n", grouped(run.model().parameters().count()));
   fmt::print("weights and moments  {:.1f} MiB, gradients included\n",
-             static_cast<double>(parameters) * 4 * sizeof(float) / (1 << 20));
-  fmt::print("peak memory          {:.1f} MiB after {} steps\n", context->peak_memory_mib(),
-             kSteps + 1);
+             training_state_mib(run.model(), *context, run.config().training));
+  fmt::print("peak memory          {:.1f} MiB of {:.0f} MiB on {}\n", context->peak_memory_mib(),
+             device_memory(*context).total_mib, context->description());
+  fmt::print("largest micro-batch  {} sentences, {} tokens of source and target{}\n",
+             grouped(times.largest.sentences), grouped(times.largest.rows),
+             times.largest.fits ? "" : "; it does not fit and is computed in parts");
   fmt::print("steps per epoch      {}\n", grouped(times.steps_per_epoch));
   fmt::print("time per step        {:.3f} s, {} target tokens/s\n", times.seconds_per_step,
              grouped(static_cast<std::int64_t>(times.target_tokens_per_second)));
@@ -81,13 +121,6 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
   if (config.training.max_minutes > 0) {
     fmt::print("maximum time         {}\n", duration(60 * config.training.max_minutes));
   }
-}
-
-// Throws Error if the data cannot be opened. Called before anything is created.
-void check_data(const DataConfig& data) {
-  std::vector<CorpusPart> parts = data.train_parts();
-  if (const auto validation = data.validation_part()) parts.push_back(*validation);
-  for (const CorpusPart& part : parts) PairReader{part};
 }
 
 void train(const TrainConfig& config, const ContextOptions& device, RunFolder::StartMode mode) {

@@ -95,7 +95,8 @@ void Options::set(const std::string& assignment) {
     auto found = std::find_if(target->items.begin(), target->items.end(),
                               [&](const OptionValue& item) { return item.key == key; });
     if (found == target->items.end()) {
-      found = target->items.insert(found, OptionValue{.key = key, .source = source});
+      found =
+          target->items.insert(found, OptionValue{.key = key, .source = source, .implied = true});
     }
     target = &*found;
   }
@@ -110,8 +111,18 @@ std::string Options::where(const OptionValue& value) const {
 }
 
 void Options::fail(const OptionValue& value, const std::string& what) const {
-  const std::string message = where(value) + ": " + what;
-  if (value.source != 0) throw UsageError(message);
+  const OptionValue* single = &value;
+  fail_together(std::span(&single, 1), what);
+}
+
+void Options::fail_together(std::span<const OptionValue* const> values,
+                            const std::string& what) const {
+  std::string message;
+  for (const OptionValue* value : values) {
+    message += (message.empty() ? "" : " and ") + where(*value);
+  }
+  message += ": " + what;
+  if (values.front()->source != 0) throw UsageError(message);
   throw Error(message);
 }
 

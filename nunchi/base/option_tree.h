@@ -32,6 +32,7 @@ struct OptionValue {
   std::vector<OptionValue> items;  // children of a list or a map, in the order of the text
   std::size_t source = 0;  // index into the Options' sources; 0: the text, not an assignment
   int line = 0;            // from 1; 0: not known
+  bool implied = false;    // a map that exists because an assignment gave one of its keys
 
   // The item with this key; null if there is none or this is not a map.
   const OptionValue* find(std::string_view name) const;
@@ -56,6 +57,9 @@ class Options {
   std::string where(const OptionValue& value) const;
   // Throws "WHERE: WHAT" as an Error, or as a UsageError for a value from an assignment.
   [[noreturn]] void fail(const OptionValue& value, const std::string& what) const;
+  // The same for values from several assignments: "WHERE and WHERE: WHAT".
+  [[noreturn]] void fail_together(std::span<const OptionValue* const> values,
+                                  const std::string& what) const;
 
  private:
   explicit Options(const std::string& name) : sources_{name} {}

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "nunchi/base/nearest.h"
 #include "nunchi/base/printable.h"
 
 namespace nunchi {
@@ -53,18 +52,27 @@ std::optional<T> number_in(std::string_view text) {
 
 }  // namespace
 
-OptionReader::OptionReader(const Options& options) : OptionReader(options, options.root(), "") {}
+OptionReader::OptionReader(const Options& options, MakeHints hints)
+    : OptionReader(options, options.root(), "", std::move(hints)) {}
 
-OptionReader::OptionReader(const Options& options, const OptionValue& map, std::string path)
-    : options_(&options), map_(&map), path_(std::move(path)) {}
+OptionReader::OptionReader(const Options& options, const OptionValue& map, std::string path,
+                           MakeHints hints)
+    : options_(&options), map_(&map), path_(std::move(path)), hints_(std::move(hints)) {}
+
+bool OptionReader::take_word(std::string_view key, std::string_view word) {
+  const OptionValue* value = take(key);
+  return value != nullptr && may_be_text(*value) && value->text == word;
+}
 
 std::optional<std::int64_t> OptionReader::take_integer(std::string_view key, std::int64_t low,
-                                                       std::int64_t high) {
+                                                       std::int64_t high, std::string_view word) {
   const OptionValue* value = take(key);
   if (value == nullptr) return std::nullopt;
   const auto number = number_in<std::int64_t>(may_be_number(*value) ? value->text : "");
   if (!number || *number < low || *number > high) {
-    expect(*value, key, fmt::format("a whole number from {} to {}", low, high));
+    expect(*value, key,
+           fmt::format("a whole number from {} to {}{}{}", low, high, word.empty() ? "" : " or ",
+                       word));
   }
   return number;
 }
@@ -145,7 +153,7 @@ void OptionReader::map(std::string_view key, const std::function<void(OptionRead
   if (value == nullptr) return;
   // A key whose lines are all commented out has no value: an empty map.
   if (value->kind != Kind::map && value->kind != Kind::nothing) expect(*value, key, "a map");
-  OptionReader in(*options_, *value, full_key(key) + ".");
+  OptionReader in(*options_, *value, full_key(key) + ".", hints_);
   read(in);
   in.finish();
 }
@@ -160,7 +168,7 @@ bool OptionReader::take_maps(std::string_view key, const std::function<void(Opti
   for (std::size_t i = 0; i < value->items.size(); ++i) {
     const OptionValue& item = value->items[i];
     if (item.kind != Kind::map) expect(item, key, "a list of maps");
-    OptionReader in(*options_, item, fmt::format("{}[{}].", full_key(key), i));
+    OptionReader in(*options_, item, fmt::format("{}[{}].", full_key(key), i), hints_);
     read(in);
     in.finish();
   }
@@ -202,20 +210,30 @@ void OptionReader::fail(std::string_view key, const std::string& what) const {
 }
 
 void OptionReader::fail(std::span<const std::string_view> keys, const std::string& what) const {
-  const OptionValue* culprit = &value_or_parent(keys.front());
+  std::vector<const OptionValue*> culprits;
   for (const std::string_view key : keys) {
-    if (culprit->source != 0) break;
-    if (value_or_parent(key).source != 0) culprit = &value_or_parent(key);
+    const OptionValue* value = assigned(key);
+    const auto same_source = [&](const OptionValue* other) {
+      return other->source == value->source;
+    };
+    if (value != nullptr && std::ranges::none_of(culprits, same_source)) culprits.push_back(value);
   }
-  options_->fail(*culprit, "'" + full_key(keys.front()) + "' " + what + ".");
+  if (culprits.empty()) culprits = {&value_or_parent(keys.front())};
+  options_->fail_together(culprits, "'" + full_key(keys.front()) + "' " + what + ".");
+}
+
+const OptionValue* OptionReader::assigned(std::string_view key) const {
+  const OptionValue& value = value_or_parent(key);
+  // An assignment to another key of the map is not to blame for a key that is missing there.
+  return value.source != 0 && !value.implied ? &value : nullptr;
 }
 
 void OptionReader::finish() const {
   for (const OptionValue& item : map_->items) {
     if (std::find(known_keys_.begin(), known_keys_.end(), item.key) != known_keys_.end()) continue;
-    const std::string near = nearest(item.key, known_keys_);
-    options_->fail(item, "unknown key '" + full_key(printable(item.key)) + "'." +
-                             (near.empty() ? "" : " Did you mean '" + full_key(near) + "'?"));
+    const std::string suggestion =
+        suggest({path_, item.key, known_keys_}, hints_ ? hints_() : KeyHints());
+    options_->fail(item, "unknown key '" + full_key(printable(item.key)) + "'." + suggestion);
   }
 }
 

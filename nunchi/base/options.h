@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nunchi/base/key_hints.h"
 #include "nunchi/base/option_tree.h"
 
 namespace nunchi {
@@ -41,6 +42,13 @@ std::string_view choice_name(const auto& choices, E value) {
   return "";
 }
 
+// A number that is written as a word: "auto".
+template <class T>
+struct NamedNumber {
+  std::string_view word;
+  T value;
+};
+
 // Throws an error about options that contradict one another. The message is about the first key;
 // the other keys may be the cause. See OptionReader::fail.
 using FailOption =
@@ -50,7 +58,9 @@ using FailOption =
 // finish() an unknown key, is an Error with the file and line. The Options must outlive the reader.
 class OptionReader {
  public:
-  explicit OptionReader(const Options& options);
+  // `hints` are made when a key is unknown; without hints only keys of the same map are suggested.
+  using MakeHints = std::function<KeyHints()>;
+  explicit OptionReader(const Options& options, MakeHints hints = {});
 
   // A whole number from low to high, written in digits only: no 1e3, no 12_000.
   template <std::integral T>
@@ -88,6 +98,16 @@ class OptionReader {
   void optional_integer(std::string_view key, T& field, std::int64_t low, std::int64_t high,
                         T /*none*/) {
     integer(key, field, low, high);
+  }
+  // The same, or the word `word`, which sets the field to `value`.
+  template <std::integral T>
+  void integer_or(std::string_view key, T& field, std::int64_t low, std::int64_t high,
+                  const NamedNumber<T>& named) {
+    if (take_word(key, named.word)) {
+      field = named.value;
+    } else if (const auto value = take_integer(key, low, high, named.word)) {
+      field = static_cast<T>(*value);
+    }
   }
   // A list of whole numbers from low to high.
   void integers(std::string_view key, std::vector<std::int32_t>& field, std::int64_t low,
@@ -132,8 +152,8 @@ class OptionReader {
   bool has(std::string_view key) const;
   // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of an inner map.
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
-  // The same about the first of several keys that contradict one another. WHERE is the first of
-  // them that --set gave, otherwise the first key.
+  // The same about the first of several keys that contradict one another. WHERE names all of them
+  // that --set gave, otherwise the first key.
   [[noreturn]] void fail(std::span<const std::string_view> keys, const std::string& what) const;
   [[noreturn]] void fail(std::initializer_list<std::string_view> keys,
                          const std::string& what) const {
@@ -148,7 +168,7 @@ class OptionReader {
   // The file and line of this map.
   std::string where() const { return options_->where(*map_); }
 
-  // Throws for the first key that no field has read and suggests the most similar known key.
+  // Throws for the first key that no field has read and suggests similar known keys.
   void finish() const;
 
  private:
@@ -157,12 +177,17 @@ class OptionReader {
     std::string expected;  // for the error message; empty: "a number from LOW to HIGH"
   };
 
-  OptionReader(const Options& options, const OptionValue& map, std::string path);
+  OptionReader(const Options& options, const OptionValue& map, std::string path, MakeHints hints);
 
   const OptionValue* take(std::string_view key);
   const OptionValue& value_or_parent(std::string_view key) const;
+  // The value of the key, or the map that should have it, if an assignment gave it; else null.
+  const OptionValue* assigned(std::string_view key) const;
+  // `word` is what may be written instead of a number; the error message names it.
   std::optional<std::int64_t> take_integer(std::string_view key, std::int64_t low,
-                                           std::int64_t high);
+                                           std::int64_t high, std::string_view word = {});
+  // Whether the value of the key is this word.
+  bool take_word(std::string_view key, std::string_view word);
   std::optional<double> take_number(std::string_view key, const Range& range);
   std::optional<std::size_t> take_choice(std::string_view key,
                                          std::span<const std::string_view> names);
@@ -174,6 +199,7 @@ class OptionReader {
   const Options* options_;
   const OptionValue* map_;
   std::string path_;  // prefix of the map's keys: "" or "model."
+  MakeHints hints_;
   std::vector<std::string> known_keys_;
 };
 
@@ -189,6 +215,15 @@ class OptionWriter {
   void optional_integer(std::string_view key, T field, std::int64_t low, std::int64_t high,
                         T none) {
     if (field != none) integer(key, field, low, high);
+  }
+  template <std::integral T>
+  void integer_or(std::string_view key, T field, std::int64_t low, std::int64_t high,
+                  const NamedNumber<T>& named) {
+    if (field == named.value) {
+      text(key, std::string(named.word));
+    } else {
+      integer(key, field, low, high);
+    }
   }
   // Writes nothing for an empty list.
   void integers(std::string_view key, const std::vector<std::int32_t>& field, std::int64_t,

@@ -1,5 +1,6 @@
 #include "nunchi/base/process.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -19,6 +20,13 @@ std::string field_of(const char* file, const std::string& name) {
   return {};
 }
 
+// The number of bytes in a file of the control group, in MiB; 0 if there is none ("max").
+double group_mib(const char* file) {
+  double bytes = 0;
+  std::ifstream(file) >> bytes;
+  return bytes / (1 << 20);
+}
+
 }  // namespace
 
 double peak_resident_mib() {
@@ -26,7 +34,19 @@ double peak_resident_mib() {
 }
 
 double memory_mib() {
-  return std::strtod(field_of("/proc/meminfo", "MemTotal").c_str(), nullptr) / 1024.0;
+  const double machine =
+      std::strtod(field_of("/proc/meminfo", "MemTotal").c_str(), nullptr) / 1024.0;
+  const double limit = group_mib("/sys/fs/cgroup/memory.max");
+  return limit > 0 && (machine == 0 || limit < machine) ? limit : machine;
+}
+
+double available_memory_mib() {
+  const double machine =
+      std::strtod(field_of("/proc/meminfo", "MemAvailable").c_str(), nullptr) / 1024.0;
+  const double limit = group_mib("/sys/fs/cgroup/memory.max");
+  if (limit == 0) return machine;
+  const double left = std::max(limit - group_mib("/sys/fs/cgroup/memory.current"), 1.0);
+  return machine > 0 ? std::min(machine, left) : left;
 }
 
 std::string processor_name() {

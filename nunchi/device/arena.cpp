@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "nunchi/base/error.h"
+#include "nunchi/base/out_of_memory.h"
 
 namespace nunchi {
 namespace {
@@ -21,8 +21,8 @@ Arena::~Arena() = default;
 
 std::byte* Arena::allocate(std::size_t bytes) {
   if (bytes > source_->reserved()) {
-    throw Error("out of memory: " + std::to_string(bytes >> 20) +
-                " MiB were requested as one block.");
+    throw OutOfMemory("out of memory: " + std::to_string(bytes >> 20) +
+                      " MiB were requested as one block.");
   }
   const std::lock_guard lock(mutex_);
   const std::size_t alignment = source_->alignment();
@@ -103,7 +103,9 @@ void Arena::extend(std::size_t end) {
   if (end <= committed_) return;
   const std::size_t target = round_up(end, kGrowthBytes);
   if (target > source_->reserved()) {
-    throw Error("out of memory: " + std::to_string(target >> 20) + " MiB are needed in total.");
+    throw OutOfMemory("out of memory: " + std::to_string(target >> 20) +
+                      " MiB are needed in total, but there are only " +
+                      std::to_string(source_->reserved() >> 20) + " MiB.");
   }
   source_->grow_to(target);
   committed_ = target;

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <new>
 
 #include "nunchi/autograd/tape.h"
 #include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/base/out_of_memory.h"
+#include "nunchi/data/split_batch.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/tensor/dispatch.h"
@@ -56,6 +61,11 @@ void add_into(const Tensor& from, const Tensor& to) {
   });
 }
 
+std::string without_full_stop(std::string text) {
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 }  // namespace
 
 // The micro-batches of a whole step.
@@ -64,12 +74,20 @@ struct Learner::StepBatches {
   std::vector<std::int32_t> first_sentences;  // index in the step of each batch's first sentence
 };
 
+// A part of a micro-batch that does not fit into memory.
+struct Learner::TooLarge {
+  std::string reason;
+  std::int64_t rows = 0, sentences = 0;
+  std::int64_t half_rows = 0;  // of the larger half; 0 for a single sentence
+};
+
 Learner::Learner(Model& model, const Objective& objective, const LearnerOptions& options,
                  Communicator& communicator)
     : model_(model),
       objective_(objective),
       communicator_(communicator),
       sum_(options.sum),
+      note_(options.note),
       optimizer_(model.parameters(), options.adam) {}
 
 StepReport Learner::step(std::span<const HostBatch> batches, const RandomKey& key,
@@ -80,17 +98,29 @@ StepReport Learner::step(std::span<const HostBatch> batches, const RandomKey& ke
 }
 
 StepSums Learner::accumulate(std::span<const HostBatch> batches, const RandomKey& key) {
-  const auto workers = static_cast<std::size_t>(communicator_.size());
   check_worker_count(std::ssize(batches), sum_, communicator_.size());
   ContextBase& context = model_.parameters().weights().context();
   context.set_random_key(key);
   const ModeScope scope(context, Mode::training);
-  const Shape shape{std::ssize(batches)};
+  const StepBatches step{batches, first_sentences(batches)};
+  while (true) {
+    try {
+      return try_to_accumulate(step);
+    } catch (const TooLarge& failed) {
+      compute_in_parts(failed);
+    }
+    fill(model_.parameters().gradients(), 0);
+  }
+}
+
+StepSums Learner::try_to_accumulate(const StepBatches& step) {
+  const auto workers = static_cast<std::size_t>(communicator_.size());
+  ContextBase& context = model_.parameters().weights().context();
+  const Shape shape{std::ssize(step.batches)};
   // Each worker writes the losses of its own micro-batches; the all-reduce adds zeros to them.
   StepSums sums{.losses = workers == 1 ? Tensor::empty(context, DType::f64, shape)
                                        : zeros(context, DType::f64, shape)};
-  const StepBatches step{batches, first_sentences(batches)};
-  const std::size_t count = batches.size() / workers;
+  const std::size_t count = step.batches.size() / workers;
   const std::size_t first = count * static_cast<std::size_t>(communicator_.rank());
   if (sum_ == GradientSum::tree) {
     add_tree(step, first, first + count, sums);
@@ -101,13 +131,80 @@ StepSums Learner::accumulate(std::span<const HostBatch> batches, const RandomKey
 }
 
 void Learner::add_gradients(const StepBatches& step, std::size_t batch, StepSums& sums) {
-  Tape tape(model_.parameters().weights().context());
-  const ObjectiveLoss loss = objective_.loss(step.batches[batch], step.first_sentences[batch]);
-  tape.backward(loss.total);
-  convert(loss.total.value(), sums.losses.flat_slice(static_cast<std::int64_t>(batch), {1}));
-  sums.target_tokens += loss.target_tokens;
-  // 0: the same as target_tokens.
-  sums.tokens_processed += loss.tokens_processed > 0 ? loss.tokens_processed : loss.target_tokens;
+  const HostBatch& whole = step.batches[batch];
+  const Tensor loss = sums.losses.flat_slice(static_cast<std::int64_t>(batch), {1});
+  if (max_rows_ == 0 || batch_rows(whole) <= max_rows_) {
+    return add_part(whole, step.first_sentences[batch], loss, sums);
+  }
+  std::int32_t first_sentence = step.first_sentences[batch];
+  Tensor part_loss = loss;
+  for (const HostBatch& part : split_batch(whole, max_rows_)) {
+    add_part(part, first_sentence, part_loss, sums);
+    if (first_sentence > step.first_sentences[batch]) add_into(part_loss, loss);
+    first_sentence += static_cast<std::int32_t>(part.pairs.size());
+    part_loss = Tensor::empty(loss.context(), DType::f64, {1});
+  }
+}
+
+void Learner::add_part(const HostBatch& part, std::int32_t first_sentence, const Tensor& loss,
+                       StepSums& sums) {
+  const auto fail = [&](const std::string& reason) {
+    TooLarge failed{reason, batch_rows(part), std::ssize(part.targets)};
+    if (failed.sentences > 1) {
+      for (const HostBatch& half : halves_of(part)) {
+        failed.half_rows = std::max(failed.half_rows, batch_rows(half));
+      }
+    }
+    throw failed;
+  };
+  try {
+    Tape tape(model_.parameters().weights().context());
+    const ObjectiveLoss result = objective_.loss(part, first_sentence);
+    tape.backward(result.total);
+    convert(result.total.value(), loss);
+    sums.target_tokens += result.target_tokens;
+    // 0: the same as target_tokens.
+    sums.tokens_processed +=
+        result.tokens_processed > 0 ? result.tokens_processed : result.target_tokens;
+  } catch (const OutOfMemory& error) {
+    fail(error.what());
+  } catch (const std::bad_alloc&) {
+    fail("out of memory: the system refused memory.");
+  }
+}
+
+void Learner::compute_in_parts(const TooLarge& failed) {
+  if (failed.half_rows == 0) {
+    throw Error(
+        fmt::format("an example of {} tokens, source and target together, does not fit into "
+                    "memory ({}). Lower data.max_length, data.window or the sizes of the model.",
+                    grouped(failed.rows), without_full_stop(failed.reason)));
+  }
+  max_rows_ = failed.half_rows;
+  if (!note_) return;
+  note_(fmt::format(
+      "a micro-batch of {} sentences and {} tokens, source and target together, does not fit into "
+      "memory ({}); from now on micro-batches of more than {} tokens are computed in parts. A "
+      "lower training.batch_tokens avoids this",
+      grouped(failed.sentences), grouped(failed.rows), without_full_stop(failed.reason),
+      grouped(max_rows_)));
+}
+
+bool Learner::fits(const HostBatch& batch) {
+  const Tensor& gradients = model_.parameters().gradients();
+  ContextBase& context = gradients.context();
+  context.set_random_key({});
+  const ModeScope scope(context, Mode::training);
+  StepSums sums{.losses = Tensor::empty(context, DType::f64, {1})};
+  bool fits = true;
+  try {
+    add_part(batch, 0, sums.losses, sums);
+    context.synchronize();
+  } catch (const TooLarge&) {
+    fits = false;
+  }
+  fill(gradients, 0);
+  return fits;
 }
 
 // Each half is summed starting from zero, so that a subtree gives the same bits on every worker.
@@ -159,8 +256,13 @@ std::string Learner::describe_first_non_finite(std::span<const HostBatch> batche
   const std::vector<std::int32_t> first = first_sentences(batches);
   try {
     for (std::size_t i = 0; i < batches.size(); ++i) {
-      Tape tape(context, {.check_finite = true});
-      tape.backward(objective_.loss(batches[i], first[i]).total);
+      std::int32_t sentence = first[i];
+      const std::int64_t limit = max_rows_ > 0 ? max_rows_ : batch_rows(batches[i]);
+      for (const HostBatch& part : split_batch(batches[i], limit)) {
+        Tape tape(context, {.check_finite = true});
+        tape.backward(objective_.loss(part, sentence).total);
+        sentence += static_cast<std::int32_t>(part.pairs.size());
+      }
     }
   } catch (const NotFinite& error) {
     found = error.what();

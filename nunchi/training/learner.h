@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -17,6 +18,7 @@ namespace nunchi {
 struct LearnerOptions {
   AdamOptions adam;
   GradientSum sum = GradientSum::sequential;
+  std::function<void(const std::string&)> note = {};  // receives messages for the user
 };
 
 // The sums of a step, except the gradients, which are in the model's flat buffer. They cover this
@@ -50,6 +52,11 @@ class Learner {
   // Adds the gradients of this worker's micro-batches to the flat buffer, which must be zero before
   // the call. Random draws depend on `key` and on a sentence's index in the whole step, not on the
   // worker.
+  //
+  // If a micro-batch does not fit into memory, the gradients are cleared and summed again: from now
+  // on micro-batches of more than max_rows() rows are computed in parts. The sums are the same
+  // except for rounding, because they are grouped differently. Throws Error if a single sentence
+  // does not fit.
   StepSums accumulate(std::span<const HostBatch> batches, const RandomKey& key);
   // Sums gradients, losses and counts over the workers.
   void reduce(StepSums& sums);
@@ -62,11 +69,24 @@ class Learner {
   // collective.
   std::string describe_first_non_finite(std::span<const HostBatch> batches, const RandomKey& key);
 
+  // Whether the micro-batch fits into memory: computes its gradients and clears them.
+  bool fits(const HostBatch& batch);
+
+  // The largest number of rows (see batch_rows) that is computed at once; 0: no limit.
+  std::int64_t max_rows() const { return max_rows_; }
+  void set_max_rows(std::int64_t rows) { max_rows_ = rows; }
+
   AdamOptimizer& optimizer() { return optimizer_; }
   const AdamOptimizer& optimizer() const { return optimizer_; }
 
  private:
   struct StepBatches;
+  struct TooLarge;
+  StepSums try_to_accumulate(const StepBatches& step);
+  void add_part(const HostBatch& part, std::int32_t first_sentence, const Tensor& loss,
+                StepSums& sums);
+  // Lowers max_rows().
+  void compute_in_parts(const TooLarge& failed);
   void add_gradients(const StepBatches& step, std::size_t batch, StepSums& sums);
   void add_tree(const StepBatches& step, std::size_t first, std::size_t end, StepSums& sums);
 
@@ -74,6 +94,8 @@ class Learner {
   const Objective& objective_;
   Communicator& communicator_;
   GradientSum sum_;
+  std::function<void(const std::string&)> note_;
+  std::int64_t max_rows_ = 0;
   AdamOptimizer optimizer_;
 };
 

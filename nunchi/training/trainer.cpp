@@ -8,7 +8,8 @@
 #include "nunchi/base/error.h"
 #include "nunchi/data/content_hash.h"
 #include "nunchi/training/config/config_changes.h"
-#include "nunchi/training/run/average.h"
+#include "nunchi/training/final_model.h"
+#include "nunchi/training/restored_weights.h"
 #include "nunchi/training/run/failed_step.h"
 
 namespace nunchi {
@@ -44,6 +45,24 @@ std::string changed_keys(const std::filesystem::path& checkpoint, const TrainCon
   return " (" + names + ")";
 }
 
+// The options by which TensorBoard compares runs: those of the model, of training, the tokenizer's
+// size and the seed.
+std::vector<std::pair<std::string, std::string>> main_options(const TrainConfig& config) {
+  auto options = config_values(config);
+  std::erase_if(options, [](const auto& option) {
+    const std::string& key = option.first;
+    return !key.starts_with("model.") && !key.starts_with("training.") && key != "seed" &&
+           key != "tokenizer.kind" && key != "tokenizer.vocabulary";
+  });
+  return options;
+}
+
+std::optional<NamedValue> final_score(const ModelChoice& choice) {
+  if (!choice.metric || !choice.chosen.score) return std::nullopt;
+  return NamedValue{"final/" + std::string(choice_name(kValidationMetrics, *choice.metric)),
+                    *choice.chosen.score};
+}
+
 // Advice for the user whose newest checkpoint cannot be read; empty if there is no other one.
 std::string advice(const std::filesystem::path& checkpoints, const std::filesystem::path& newest) {
   const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints);
@@ -59,11 +78,19 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
       hooks_(std::move(hooks)),
       schedule_(schedule_of(config)),
       learner_(parts_.model, parts_.objective,
-               {.adam = config.training.optimizer.adam, .sum = config.training.gradient_sum},
+               {.adam = config.training.optimizer.adam,
+                .sum = config.training.gradient_sum,
+                .note =
+                    [this](const std::string& message) {
+                      note(fmt::format("step {}: {}", state_.step, message));
+                    }},
                parts_.communicator) {
   check(schedule_);
   check_worker_count(config.training.accumulate, config.training.gradient_sum,
                      parts_.communicator.size());
+  if (leads() && config.training.ema > 0) {
+    average_.emplace(parts_.model.parameters(), config.training.ema);
+  }
   resume();
   state_.seed = config.seed;
   state_.config_digest = digest_of(config);
@@ -73,6 +100,7 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
 void Trainer::resume() {
   if (leads()) load_last_checkpoint();
   share_state();
+  learner_.set_max_rows(state_.max_rows);
   clock_ = RunClock(state_.step, state_.elapsed_seconds);
 }
 
@@ -80,7 +108,8 @@ void Trainer::load_last_checkpoint() {
   const std::filesystem::path checkpoint = parts_.folder->last_checkpoint();
   if (checkpoint.empty()) return;
   try {
-    state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer());
+    state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer(),
+                             average_ ? &*average_ : nullptr);
   } catch (const Error& error) {
     throw Error(error.what() + advice(parts_.folder->checkpoints(), checkpoint));
   }
@@ -117,6 +146,7 @@ TrainingEnd Trainer::run() {
   if (leads()) {
     parts_.folder->start();
     log_.emplace(parts_.folder->path(), state_.step);
+    log_->write_options(main_options(config_));
   }
   clock_.start();
   BatchQueue queue(parts_.order, {state_.epoch, state_.batch});
@@ -128,7 +158,9 @@ TrainingEnd Trainer::run() {
     const std::vector<HostBatch> batches = next_batches(queue);
     if (hooks_.before_step) hooks_.before_step(state_.step);
     const StepReport report = learner_.step(batches, key(), rate());
+    state_.max_rows = learner_.max_rows();
     if (!report.finite) skip(batches, report);
+    if (average_ && report.finite) average_->update(learner_.optimizer().steps());
     report_progress(report);
     if (validation_due()) validate();
     next_action = next();
@@ -140,8 +172,10 @@ TrainingEnd Trainer::run() {
   }
   if (state_.last_validation != state_.step) validate();
   save();
-  if (leads()) make_model_folder();
-  parts_.communicator.barrier();
+  const bool validated = !hooks_.validate || state_.last_validation == state_.step;
+  if (!parts_.communicator.from_leader(validated) || !make_model_folder()) {
+    return TrainingEnd::interrupted;
+  }
   return out_of_patience() ? TrainingEnd::stopped_early : TrainingEnd::finished;
 }
 
@@ -270,7 +304,7 @@ void Trainer::validate() {
   if (!hooks_.validate) return;
   const auto start = std::chrono::steady_clock::now();
   const std::optional<ValidationScores> scores =
-      parts_.communicator.from_leader(leads() ? hooks_.validate() : std::nullopt);
+      parts_.communicator.from_leader(leads() ? measure() : std::nullopt);
   clock_.exclude_since(start);
   if (!scores) return;
   state_.last_validation = state_.step;
@@ -280,36 +314,47 @@ void Trainer::validate() {
                               static_cast<std::size_t>(config_.checkpoints.keep_best));
   if (!leads()) return;
   log_->write(state_.step, log_values(*scores));
+  if (hooks_.samples) log_->write_samples(state_.step, hooks_.samples());
   note(
       fmt::format("step {}: {}{}", state_.step, to_text(*scores), best ? ", the best so far" : ""));
+}
+
+std::optional<ValidationScores> Trainer::measure() {
+  if (!average_) return hooks_.validate();
+  const RestoredWeights restored(parts_.model.parameters());
+  average_->copy_to(parts_.model.parameters());
+  return hooks_.validate();
 }
 
 void Trainer::save() {
   if (saved_ || !leads()) return;
   state_.elapsed_seconds = clock_.elapsed();
   write_checkpoint(parts_.folder->checkpoints(),
-                   {parts_.model, learner_.optimizer(), state_, parts_.write_companions});
+                   {parts_.model, learner_.optimizer(), state_, parts_.write_companions,
+                    average_ ? &*average_ : nullptr});
   saved_step_ = state_.step;
   saved_ = true;
   remove_old_checkpoints(parts_.folder->checkpoints(),
                          static_cast<std::size_t>(config_.checkpoints.keep_last), state_.best);
 }
 
-void Trainer::make_model_folder() const {
-  const std::vector<std::int64_t> existing = checkpoint_steps(parts_.folder->checkpoints());
-  std::vector<std::int64_t> steps;
-  for (const StepScore& best : state_.best) {
-    // The user may have removed this checkpoint.
-    if (std::binary_search(existing.begin(), existing.end(), best.step)) steps.push_back(best.step);
+bool Trainer::make_model_folder() {
+  bool made = true;
+  if (leads()) {
+    const RunFolder& folder = *parts_.folder;
+    const std::optional<ModelChoice> choice =
+        make_final_model({parts_.model, folder.path(), folder.checkpoints(), state_.best,
+                          static_cast<std::size_t>(config_.checkpoints.average),
+                          config_.validation.metric, hooks_.validate});
+    made = choice.has_value();
+    if (made) {
+      folder.set_model(*choice);
+      log_->write_end(state_.step, final_score(*choice));
+      note("model: " + to_text(*choice) +
+           (hooks_.validate ? "" : " (not validated: there is no data.validation)"));
+    }
   }
-  if (steps.empty()) steps.assign(existing.rbegin(), existing.rend());
-  steps.resize(std::min(steps.size(), static_cast<std::size_t>(config_.checkpoints.average)));
-  std::vector<std::filesystem::path> folders;
-  folders.reserve(steps.size());
-  for (const std::int64_t step : steps) {
-    folders.push_back(checkpoint_path(parts_.folder->checkpoints(), step));
-  }
-  average_models(folders, parts_.folder->path());
+  return parts_.communicator.from_leader(made);
 }
 
 void Trainer::note(const std::string& message) const {

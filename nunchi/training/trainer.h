@@ -16,6 +16,7 @@
 #include "nunchi/training/communicator.h"
 #include "nunchi/training/config/train_config.h"
 #include "nunchi/training/learner.h"
+#include "nunchi/training/moving_average.h"
 #include "nunchi/training/progress.h"
 #include "nunchi/training/run/checkpoint.h"
 #include "nunchi/training/run/metrics_log.h"
@@ -33,6 +34,8 @@ struct TrainerHooks {
   // Returns no scores if a request to stop interrupted it; it is called again when the run is
   // resumed.
   std::function<std::optional<ValidationScores>()> validate;
+  // Sample translations of the last validation, for TensorBoard.
+  std::function<std::vector<SampleTranslation>()> samples;
   std::function<void(std::int64_t step)> before_step;  // for tests
   const std::atomic<bool>* stop = nullptr;             // true: end after the current step
 };
@@ -61,9 +64,8 @@ class Trainer {
   Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hooks);
 
   // Starts the run's folder and trains. Unless the run is interrupted, the folder is a model folder
-  // afterwards: the mean of the best checkpoints, or of the last ones without validation. A step
-  // whose loss or gradients are not finite is skipped and its batches saved; throws Error after
-  // three such steps in a row.
+  // afterwards (see final_model.h). A step whose loss or gradients are not finite is skipped and
+  // its batches saved; throws Error after three such steps in a row.
   TrainingEnd run();
 
   const TrainerState& state() const { return state_; }
@@ -90,8 +92,11 @@ class Trainer {
   TrainingProgress progress(const StepReport& report) const;
   void write_log(const TrainingProgress& progress);
   void validate();
+  // The scores of the weights, or of their moving average if there is one.
+  std::optional<ValidationScores> measure();
   void save();
-  void make_model_folder() const;
+  // Collective. False if a validation was interrupted; a resumed run repeats it.
+  bool make_model_folder();
   void note(const std::string& message) const;
 
   TrainerParts parts_;
@@ -99,6 +104,7 @@ class Trainer {
   TrainerHooks hooks_;
   Schedule schedule_;
   Learner learner_;
+  std::optional<MovingAverage> average_;  // only on the leader
   TrainerState state_;
   RunClock clock_;
   std::optional<MetricsLog> log_;

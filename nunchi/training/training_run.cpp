@@ -9,10 +9,12 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
-#include "nunchi/base/process.h"
 #include "nunchi/base/write_error.h"
+#include "nunchi/data/split_batch.h"
 #include "nunchi/decoding/generation_config.h"
+#include "nunchi/device/memory_size.h"
 #include "nunchi/models/check_device.h"
+#include "nunchi/training/batch_search.h"
 #include "nunchi/training/objectives/objectives.h"
 #include "nunchi/training/run_tokenizers.h"
 #include "nunchi/training/start_from.h"
@@ -22,16 +24,19 @@ namespace {
 
 constexpr const char* kModel = "the config's model";
 
-// Throws Error for a model that is too large for the machine, before an allocation fails.
-void check_memory(const Model& model) {
-  const std::int64_t count = model.parameters().count();
-  const double needed = static_cast<double>(count) * 4 * sizeof(float) / (1 << 20);
-  const double available = memory_mib();
+// Throws Error for a model that is too large for the device, before an allocation fails.
+void check_memory(const Model& model, const ContextBase& context, const TrainingOptions& training) {
+  const double needed = training_state_mib(model, context, training);
+  const MemorySize memory = device_memory(context);
+  const bool gpu = context.device() == Device::cuda;
+  const double available = gpu ? memory.available_mib : memory.total_mib;
   if (available == 0 || needed <= available) return;
   throw Error(
       fmt::format("a model of {} parameters needs {:.0f} GiB with its gradients and moments, but "
-                  "this machine has {:.0f} GiB. Lower 'model.width' or the model's other sizes.",
-                  grouped(count), needed / 1024, available / 1024));
+                  "{} {:.0f} GiB{}. "
+                  "Lower 'model.width' or the model's other sizes.",
+                  grouped(model.parameters().count()), needed / 1024,
+                  gpu ? "the GPU has" : "this machine has", available / 1024, gpu ? " free" : ""));
 }
 
 InputSizes input_sizes_of(const TrainConfig& config, const Tokenizers& tokenizers) {
@@ -58,6 +63,15 @@ SearchOptions search_options(const GenerationConfig& config) {
 
 }  // namespace
 
+double training_state_mib(const Model& model, const ContextBase& context,
+                          const TrainingOptions& training) {
+  // Weights, gradients and two moments, all f32.
+  std::size_t bytes = 4 * sizeof(float);
+  if (context.precision() == Precision::bf16) bytes += sizeof(BFloat16);  // rounded weights
+  if (training.ema > 0) bytes += sizeof(float);
+  return static_cast<double>(model.parameters().count()) * static_cast<double>(bytes) / (1 << 20);
+}
+
 void check_inputs_not_removed(const TrainConfig& config, const RunFolder& folder) {
   const auto check = [&](const std::filesystem::path& file, const char* key) {
     if (!file.empty()) folder.check_not_removed(file, key);
@@ -82,7 +96,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   make_tokenizers(options);
   make_model(options);
   prepare_data(options);
-  order_batches();
+  order_batches(options);
   check_stop(options.stop);
   make_validator();
 }
@@ -112,7 +126,7 @@ void TrainingRun::make_model(const TrainingRunOptions& options) {
   }
   model_ = config_.model->make(input_sizes_of(config_, *tokenizers_));
   check_device(*model_, context_.device(), kModel);
-  if (context_.device() == Device::cpu) check_memory(*model_);
+  check_memory(*model_, context_, config_.training);
   if (objective.targets != nullptr && config_.data.validation) {
     objective.targets->check(*config_.data.validation_part(), validation_lines_, *model_);
   }
@@ -159,19 +173,49 @@ void TrainingRun::prepare_data(const TrainingRunOptions& options) {
   if (communicator_.is_leader()) communicator_.barrier();
 }
 
-void TrainingRun::order_batches() {
-  const std::vector<CorpusPart> parts = config_.data.train_parts();
+std::unique_ptr<BatchOrder> TrainingRun::make_order(std::int64_t batch_tokens) const {
   std::vector<WeightedPairs> weighted;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    weighted.push_back({&pairs_[i], parts[i].weight});
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    weighted.push_back({&pairs_[i], config_.data.train[i].weight});
   }
-  order_ = std::make_unique<BatchOrder>(
-      std::move(weighted), BatchOptions{.batch_tokens = config_.training.batch_tokens,
-                                        .source_tokens = source_tokens(config_.training),
-                                        .seed = config_.seed,
-                                        .by = config_.training.batch_by,
-                                        .text_window = config_.data.text_window()});
-  if (order_->epoch_pairs() > 0) return;
+  TrainingOptions training = config_.training;
+  training.batch_tokens = batch_tokens;
+  return std::make_unique<BatchOrder>(std::move(weighted),
+                                      BatchOptions{.batch_tokens = batch_tokens,
+                                                   .source_tokens = source_tokens(training),
+                                                   .seed = config_.seed,
+                                                   .by = config_.training.batch_by,
+                                                   .text_window = config_.data.text_window()});
+}
+
+void TrainingRun::set_batch_tokens(const TrainingRunOptions& options) {
+  std::int64_t& batch_tokens = config_.training.batch_tokens;
+  if (batch_tokens != kAutomatic) return;
+  if (communicator_.is_leader()) {
+    const std::filesystem::path saved = options.checkpoint / "config.yaml";
+    std::error_code ignored;
+    if (!options.checkpoint.empty() && std::filesystem::exists(saved, ignored)) {
+      batch_tokens = read_train_config(saved).training.batch_tokens;
+    }
+    if (batch_tokens == kAutomatic) {
+      batch_tokens = find_batch_tokens({*model_, *objective_, config_.training,
+                                        [this](std::int64_t tokens) { return make_order(tokens); },
+                                        options.stop});
+      if (options.note) {
+        options.note("training.batch_tokens: auto is " + grouped(batch_tokens));
+      }
+    }
+  }
+  batch_tokens = communicator_.from_leader(batch_tokens);
+}
+
+void TrainingRun::order_batches(const TrainingRunOptions& options) {
+  if (make_order(1)->epoch_pairs() > 0) {
+    set_batch_tokens(options);
+    order_ = make_order(config_.training.batch_tokens);
+    return;
+  }
+  const std::vector<CorpusPart> parts = config_.data.train_parts();
   std::string reports;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     reports += "; " + to_text(pairs_[i].report(), kind_of_line(parts[i]));
@@ -190,6 +234,7 @@ void TrainingRun::make_validator() {
 TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
   if (validator_) {
     hooks.validate = [this, stop = hooks.stop] { return (*validator_)(stop); };
+    hooks.samples = [this] { return validator_->samples(); };
   }
   const auto write_companions = [this](const std::filesystem::path& into) {
     save_tokenizers(*tokenizers_, into);
@@ -244,6 +289,12 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
   times.target_tokens_per_second = static_cast<double>(tokens) / seconds;
   times.steps_per_epoch = (epoch_batches + training.accumulate - 1) / training.accumulate;
   times.total_steps = total_steps(training, epoch_batches);
+  if (options.largest_batch) {
+    const HostBatch largest = largest_batch(*order_);
+    times.largest = {.sentences = std::ssize(largest.targets),
+                     .rows = batch_rows(largest),
+                     .fits = learner.fits(largest)};
+  }
   return times;
 }
 

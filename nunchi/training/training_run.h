@@ -30,6 +30,7 @@ struct MeasureOptions {
   int warmup = 1;  // untimed steps before the timed ones
   int steps = 3;   // timed steps
   double learning_rate = 0;
+  bool largest_batch = false;  // whether the largest micro-batch is tried after the steps
 };
 
 // The speed of a few steps and estimates for the whole run.
@@ -39,7 +40,18 @@ struct StepTimes {
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;          // 0: unknown
   double first_loss = 0, last_loss = 0;  // per target token
+  // The largest micro-batch of the first epoch, if it was tried.
+  struct Largest {
+    std::int64_t sentences = 0;
+    std::int64_t rows = 0;  // see batch_rows
+    bool fits = true;       // into memory; otherwise it is computed in parts
+  };
+  Largest largest = {};
 };
+
+// The memory of weights, gradients and moments, and of the moving average if there is one.
+double training_state_mib(const Model& model, const ContextBase& context,
+                          const TrainingOptions& training);
 
 class TrainingRun {
  public:
@@ -50,14 +62,15 @@ class TrainingRun {
   // `context` must outlive the run.
   TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
 
-  // See Trainer. `folder` is null on workers other than the leader. Replaces hooks.validate by the
-  // run's validator. Throws Interrupted when the request to stop came before the folder was
-  // started.
+  // See Trainer. `folder` is null on workers other than the leader. Replaces hooks.validate
+  // and hooks.samples by those of the run's validator. Throws Interrupted when the request to stop
+  // came before the folder was started.
   TrainingEnd train(RunFolder* folder, TrainerHooks hooks);
   // Takes a few steps and measures their time, including the wait for data. Changes only the
   // weights. Kernels report the timed steps to `profile`, if there is one.
   StepTimes measure(const MeasureOptions& options, Profile* profile = nullptr);
 
+  // The config with values that were found: labels and `batch_tokens: auto`.
   const TrainConfig& config() const { return config_; }
   const Model& model() const { return *model_; }
   const Tokenizers& tokenizers() const { return *tokenizers_; }
@@ -72,9 +85,12 @@ class TrainingRun {
   void make_tokenizers(const TrainingRunOptions& options);
   void make_model(const TrainingRunOptions& options);
   void prepare_data(const TrainingRunOptions& options);
-  void order_batches();
+  void order_batches(const TrainingRunOptions& options);
   void make_validator();
 
+  std::unique_ptr<BatchOrder> make_order(std::int64_t batch_tokens) const;
+  // Replaces `batch_tokens: auto` by a number: that of the resumed run, or the largest that fits.
+  void set_batch_tokens(const TrainingRunOptions& options);
   void set_weights(const TrainingRunOptions& options);
   LearnerOptions learner_options() const;
 

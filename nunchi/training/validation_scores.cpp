@@ -23,6 +23,30 @@ double score_of(const ValidationScores& scores, ValidationMetric metric) {
   return scores.loss;
 }
 
+bool is_better(ValidationMetric metric, double a, double b) {
+  return metric == ValidationMetric::loss ? a < b : a > b;
+}
+
+std::string display_name(ValidationMetric metric) {
+  switch (metric) {
+    case ValidationMetric::bleu:
+      return "BLEU";
+    case ValidationMetric::chrf:
+      return "chrF";
+    case ValidationMetric::accuracy:
+      return "accuracy";
+    case ValidationMetric::loss:
+      break;
+  }
+  return "loss";
+}
+
+std::string score_text(ValidationMetric metric, double score) {
+  if (metric == ValidationMetric::loss) return fmt::format("{:.4f}", score);
+  if (metric == ValidationMetric::accuracy) return fmt::format("{:.2f} %", 100 * score);
+  return fmt::format("{:.2f}", score);
+}
+
 std::vector<NamedValue> log_values(const ValidationScores& scores) {
   std::vector<NamedValue> values = {
       {"validation/loss", scores.loss},
@@ -34,16 +58,18 @@ std::vector<NamedValue> log_values(const ValidationScores& scores) {
 }
 
 std::string to_text(const ValidationScores& scores) {
-  std::string text = fmt::format("validation loss {:.4f}", scores.loss);
-  if (scores.bleu) text += fmt::format(", BLEU {:.2f}", *scores.bleu);
-  if (scores.chrf) text += fmt::format(", chrF {:.2f}", *scores.chrf);
-  if (scores.accuracy) text += fmt::format(", accuracy {:.2f} %", 100 * *scores.accuracy);
+  using Metric = ValidationMetric;
+  std::string text = "validation loss " + score_text(Metric::loss, scores.loss);
+  for (const auto& [metric, score] :
+       {std::pair(Metric::bleu, scores.bleu), std::pair(Metric::chrf, scores.chrf),
+        std::pair(Metric::accuracy, scores.accuracy)}) {
+    if (score) text += ", " + display_name(metric) + " " + score_text(metric, *score);
+  }
   return text;
 }
 
 bool add_score(TrainerState& state, double score, ValidationMetric metric, std::size_t keep_best) {
-  const bool lower_is_better = metric == ValidationMetric::loss;
-  const auto better = [&](double a, double b) { return lower_is_better ? a < b : a > b; };
+  const auto better = [&](double a, double b) { return is_better(metric, a, b); };
   std::vector<StepScore>& best = state.best;
   const bool improved = std::isfinite(score) && (best.empty() || better(score, best.front().score));
   state.validations_without_gain = improved ? 0 : state.validations_without_gain + 1;

@@ -20,6 +20,13 @@ struct ValidationScores {
 // The score of the metric, which must be set.
 double score_of(const ValidationScores& scores, ValidationMetric metric);
 
+// Whether score `a` is better than score `b`: a lower loss, a higher value of other metrics.
+bool is_better(ValidationMetric metric, double a, double b);
+
+// For messages: "BLEU" and "31.20", "loss" and "2.1034", "accuracy" and "97.50 %".
+std::string display_name(ValidationMetric metric);
+std::string score_text(ValidationMetric metric, double score);
+
 // The scores with their names in the log, and the perplexity.
 std::vector<NamedValue> log_values(const ValidationScores& scores);
 

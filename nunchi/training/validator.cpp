@@ -56,6 +56,17 @@ std::optional<ValidationScores> Validator::operator()(const std::atomic<bool>* s
   return scores;
 }
 
+std::vector<SampleTranslation> Validator::samples() const {
+  constexpr std::size_t kSamples = 5;
+  std::vector<SampleTranslation> samples;
+  const std::size_t count = std::min(kSamples, translations_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t line = i * translations_.size() / count;
+    samples.push_back({sources_[line].text, references_[line], translations_[line]});
+  }
+  return samples;
+}
+
 std::optional<ValidationScores> Validator::loss(const std::atomic<bool>* stop) const {
   const EpochBatches batches = order_.epoch(0);
   double sum = 0;

@@ -9,6 +9,7 @@
 #include "nunchi/data/corpus.h"
 #include "nunchi/inference/translator.h"
 #include "nunchi/training/objectives/objective.h"
+#include "nunchi/training/run/metrics_log.h"
 #include "nunchi/training/validation_scores.h"
 
 namespace nunchi {
@@ -32,6 +33,9 @@ class Validator {
 
   // Translates only if needs_lines(). Returns no scores if `stop` becomes true during the call.
   std::optional<ValidationScores> operator()(const std::atomic<bool>* stop = nullptr);
+  // A few sentences, always the same, with the translations of the last call. Empty unless
+  // needs_lines().
+  std::vector<SampleTranslation> samples() const;
 
  private:
   // The loss and, if the objective reports it, the accuracy; none if stopped.

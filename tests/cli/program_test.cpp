@@ -223,5 +223,17 @@ TEST(Program, InfoReportsOtherFoldersInOneLine) {
   }
 }
 
+TEST(Program, UnexpectedArgumentsAreListedInTheirOrder) {
+  const ProgramResult result = run("train a.yaml --learn-rate 1 --resum");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_TRUE(says(result.error,
+                   "nunchi: the following arguments were not expected: --learn-rate 1 --resum"))
+      << result.error;
+  const ProgramResult one = run("info a b");
+  EXPECT_EQ(one.code, 2);
+  EXPECT_TRUE(says(one.error, "nunchi: the following argument was not expected: b; see "))
+      << one.error;
+}
+
 }  // namespace
 }  // namespace nunchi::testing

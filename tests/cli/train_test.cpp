@@ -177,8 +177,15 @@ TEST_F(TrainProgram, TheTrainedModelTranslates) {
       run("translate " + path("run") + " --input " + (folder_ / "val.x").string());
   ASSERT_EQ(translated.code, 0) << translated.error;
   EXPECT_EQ(std::count(translated.out.begin(), translated.out.end(), '\n'), 20);
-  const Json last = timeless_log(folder_ / "run").back();
-  EXPECT_TRUE(last.contains("validation/bleu") && last.contains("validation/chrf")) << last;
+  EXPECT_TRUE(says(trained.error, "\nmodel: step 10: BLEU ")) << trained.error;
+  const ProgramResult info = run("info " + path("run"));
+  EXPECT_TRUE(says(info.out, "\nweights                 step 10: BLEU ")) << info.out;
+  const Json weights = Json::parse(run("info " + path("run") + " --json").out)["weights"];
+  EXPECT_EQ(weights["kind"], "step");
+  EXPECT_EQ(weights["steps"], Json({10}));
+  EXPECT_EQ(weights["metric"], "bleu");
+  const Json logged = timeless_log(folder_ / "run").back();
+  EXPECT_TRUE(logged.contains("validation/bleu") && logged.contains("validation/chrf")) << logged;
 
   const ProgramResult averaged =
       run("average " + path("mean") + " " + path("run/checkpoints/step-5") + " " +
@@ -186,6 +193,28 @@ TEST_F(TrainProgram, TheTrainedModelTranslates) {
   ASSERT_EQ(averaged.code, 0) << averaged.error;
   EXPECT_EQ(run("info " + path("mean")).code, 0);
   EXPECT_EQ(run("average " + path("mean") + " " + path("run/checkpoints/step-5")).code, 2);
+
+  const ProgramResult last = run("average " + path("last") + " " + path("run") + " --last 2");
+  ASSERT_EQ(last.code, 0) << last.error;
+  EXPECT_TRUE(says(last.error, "the average of 2 models (step-10, step-5) is in ")) << last.error;
+  EXPECT_EQ(content(folder_ / "last/model.safetensors"),
+            content(folder_ / "mean/model.safetensors"));
+  const ProgramResult best = run("average " + path("best") + " " + path("run") + " --best 1");
+  ASSERT_EQ(best.code, 0) << best.error;
+  EXPECT_EQ(content(folder_ / "best/model.safetensors"),
+            content(folder_ / "run/model.safetensors"));
+  const std::string other = " " + path("other") + " ";
+  for (const auto& [wrong, code, why] :
+       {std::tuple{path("run") + " --best 2", 1, "run' has 1 validated checkpoint, not 2."},
+        {path("run") + " --last 3", 1, "run' has 2 checkpoints, not 3."},
+        {path("mean") + " --last 1", 1, "mean' is not a run with checkpoints."},
+        {path("run") + other + " --last 1", 2, "of one run, but 2 folders were given."},
+        {path("run") + " --last 1 --best 1", 2, "--last excludes --best"},
+        {path("run") + " --last 0", 2, "a whole number from 1 to 10000"}}) {
+    const ProgramResult result = run("average" + other + wrong);
+    EXPECT_EQ(result.code, code) << wrong << result.error;
+    EXPECT_TRUE(says(result.error, why)) << result.error;
+  }
 
   // These options change what the model computes, even if no shape changes.
   for (const std::string other : {"feed_forward=64", "activation=gelu", "position=rotary"}) {
@@ -463,11 +492,52 @@ TEST_F(TrainProgram, TheProgressLineFitsTheTerminal) {
 TEST_F(TrainProgram, ADryRunDoesNotCreateTheOutputFolder) {
   const ProgramResult dry = run(arguments("run", "--dry-run"));
   ASSERT_EQ(dry.code, 0) << dry.error;
-  for (const char* word :
-       {"parameters", "MiB", "steps per epoch", "target tokens/s", "total steps          60"}) {
+  for (const char* word : {"parameters", "weights and moments", "peak memory", " threads, ",
+                           "largest micro-batch  ", " tokens of source and target\n",
+                           "steps per epoch", "target tokens/s", "total steps          60"}) {
     EXPECT_TRUE(says(dry.out, word)) << dry.out;
   }
   EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+// The limit on the address space leaves 512 MiB for tensors. The feed-forward layers need about 64
+// KiB for each of 12,000 tokens.
+TEST_F(TrainProgram, MicroBatchesThatDoNotFitAreComputedInParts) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i) {
+    for (int word = 0; word < 60; ++word) lines += word % 2 == 0 ? "eins " : "zwei ";
+    lines += "\n";
+  }
+  write_text(folder_ / "long", lines);
+  const std::string more =
+      "--threads 1 --set data.train.source=long --set data.train.target=long "
+      "--set tokenizer.vocabulary=24 --set model.feed_forward=8192 --set validation.metric=loss "
+      "--set training.accumulate=1 --set training.max_steps=2 ";
+  const std::string limit = "ulimit -v 1100000;";
+  const ProgramResult parts =
+      run(arguments("run", more + "--set training.batch_tokens=6000"), limit);
+  ASSERT_EQ(parts.code, 0) << parts.error;
+  EXPECT_TRUE(says(parts.error, ": a micro-batch of ")) << parts.error;
+  EXPECT_TRUE(says(parts.error, "tokens are computed in parts")) << parts.error;
+
+  const ProgramResult found =
+      run(arguments("auto", more + "--set training.batch_tokens=auto"), limit);
+  ASSERT_EQ(found.code, 0) << found.error;
+  EXPECT_TRUE(says(found.error, "training.batch_tokens: auto is ")) << found.error;
+  EXPECT_FALSE(says(found.error, "computed in parts")) << found.error;
+  const std::string saved = content(folder_ / "auto/checkpoints/step-2/config.yaml");
+  EXPECT_FALSE(says(saved, "batch_tokens: auto")) << saved;
+  // A resumed run keeps the number, also with more memory.
+  const ProgramResult resumed = run(arguments(
+      "auto", more + "--set training.batch_tokens=auto --resume --set training.max_steps=3"));
+  ASSERT_EQ(resumed.code, 0) << resumed.error;
+  EXPECT_FALSE(says(resumed.error, "auto is ")) << resumed.error;
+  EXPECT_FALSE(says(resumed.error, "starts again")) << resumed.error;
+  const auto line_of = [](const std::string& text) {
+    const std::size_t begin = text.find("batch_tokens:");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(line_of(content(folder_ / "auto/checkpoints/step-3/config.yaml")), line_of(saved));
 }
 
 TEST_F(TrainProgram, TheDumpedConfigGivesTheSameConfig) {
@@ -484,6 +554,20 @@ TEST_F(TrainProgram, BadConfigsAndDataAreErrors) {
   EXPECT_EQ(unknown.code, 2);
   EXPECT_TRUE(says(unknown.error, "training.max_steps")) << unknown.error;
   EXPECT_EQ(run("train " + path("nothing.yaml")).code, 1);
+  for (const std::string more : {"", "--dry-run"}) {
+    const ProgramResult missing =
+        run(arguments("run", "--set data.validation.target=no.y " + more));
+    EXPECT_EQ(missing.code, 1);
+    EXPECT_TRUE(says(missing.error,
+                     "no.y: No such file or directory. Relative paths start at "
+                     "data.root, which is '" +
+                         folder_.path().string() + "'."))
+        << missing.error;
+  }
+  const ProgramResult relative =
+      run("train " + path("config.yaml") + " --set output=" + path("run"));
+  EXPECT_TRUE(says(relative.error, "Relative paths start at data.root, which is '.', in /"))
+      << relative.error;
   write_text(folder_ / "val.y", "one line\n");
   const ProgramResult unequal = run(arguments("run"));
   EXPECT_EQ(unequal.code, 1);

@@ -54,7 +54,10 @@ inline void expect_same_when_resumed(const TrainConfig& config, const ContextOpt
   EXPECT_TRUE(same_bits(whole.weights(), weights));
   EXPECT_EQ(timeless_log(folder / "whole"), timeless_log(folder / "parts"));
   const std::string last = "checkpoints/step-" + std::to_string(stops.back());
-  for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json"}) {
+  std::vector<std::string> names = {"model.safetensors", "optimizer.safetensors", "config.json"};
+  if (config.training.ema > 0) names.emplace_back(kAverageFile);
+  for (const std::string& name : names) {
+    EXPECT_FALSE(content(folder / "whole" / last / name).empty()) << name;
     EXPECT_EQ(content(folder / "whole" / last / name), content(folder / "parts" / last / name))
         << name;
   }

@@ -92,7 +92,7 @@ TEST(Trainer, ALowerLossIsBetter) {
   config.training.max_steps = 6;
   config.validation = {.every = 2, .metric = ValidationMetric::loss};
   TinyRun run(folder.path(), StartMode::fresh, config);
-  std::vector<double> losses = {3, NAN, 2};
+  std::vector<double> losses = {3, NAN, 2, 4};  // the last is of the mean
   std::size_t next = 0;
   TrainerHooks hooks;
   hooks.validate = [&] { return ValidationScores{.loss = losses.at(next++)}; };
@@ -122,7 +122,7 @@ TEST(Trainer, AnInterruptedValidationIsRepeatedOnResume) {
   hooks.validate = [&] { return ValidationScores{.loss = 10.0 - ++validations}; };
   TinyRun run(folder.path(), StartMode::resume, config);
   EXPECT_EQ(run.train(hooks), TrainingEnd::finished);
-  EXPECT_EQ(validations, 3);
+  EXPECT_EQ(validations, 4);  // three steps and the mean
   EXPECT_EQ(run.state().best.front().step, 6);
 }
 

@@ -1,12 +1,13 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <thread>
 
-#include "nunchi/base/error.h"
+#include "nunchi/base/out_of_memory.h"
 #include "nunchi/base/process.h"
 #include "nunchi/device/context.h"
 
@@ -26,7 +27,9 @@ class ReservedMemory final : public MemorySource {
       mapping_bytes_ = bytes + kHugePage;
       const auto value = reinterpret_cast<std::uintptr_t>(address);
       base_ = mapping_ + (kHugePage - value % kHugePage) % kHugePage;
-      reserved_ = bytes;
+      // The system grants more than the machine has and ends the process when it is used.
+      const auto machine = static_cast<std::size_t>(memory_mib() * (1 << 20));
+      reserved_ = machine > 0 ? std::min(bytes, machine) : bytes;
       return;
     }
     throw Error("the system refused to reserve address space for this process (see ulimit -v).");
@@ -41,9 +44,10 @@ class ReservedMemory final : public MemorySource {
   void grow_to(std::size_t bytes) override {
     std::byte* from = base_ + backed_;
     if (::mprotect(from, bytes - backed_, PROT_READ | PROT_WRITE) != 0) {
-      throw Error("out of memory: the system refused " + std::to_string((bytes - backed_) >> 20) +
-                  " MiB more (" + std::strerror(errno) + "), with " +
-                  std::to_string(backed_ >> 20) + " MiB in use.");
+      throw OutOfMemory("out of memory: the system refused " +
+                        std::to_string((bytes - backed_) >> 20) + " MiB more (" +
+                        std::strerror(errno) + "), with " + std::to_string(backed_ >> 20) +
+                        " MiB in use.");
     }
     // Huge pages spare matrix products most of their TLB misses. Only a hint, so errors are
     // ignored.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nunchi/base/out_of_memory.h"
 #include "nunchi/device/cuda/check.h"
 
 namespace nunchi {
@@ -75,12 +76,12 @@ class DeviceMemory final : public MemorySource {
     if (!back(wanted) && (wanted == needed || !back(needed))) {
       std::size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
-      throw Error("out of GPU memory: " + std::to_string(needed >> 20) +
-                  " MiB more were requested, " + std::to_string(free >> 20) + " of " +
-                  std::to_string(total >> 20) + " MiB are free and " +
-                  std::to_string(backed_ >> 20) +
-                  " MiB are in use by this program; use smaller batches (training.batch_tokens, "
-                  "--batch-tokens).");
+      throw OutOfMemory(
+          "out of GPU memory: " + std::to_string(needed >> 20) + " MiB more were requested, " +
+          std::to_string(free >> 20) + " of " + std::to_string(total >> 20) + " MiB are free and " +
+          std::to_string(backed_ >> 20) +
+          " MiB are in use by this program; use smaller batches (training.batch_tokens, "
+          "--batch-tokens).");
     }
   }
 

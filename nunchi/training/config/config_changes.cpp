@@ -40,13 +40,17 @@ std::string value_in(const Scalars& scalars, const std::string& key) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> config_values(const TrainConfig& config) {
+  return scalars_of(Options::from_yaml(to_yaml(config), "the config"));
+}
+
 std::vector<ConfigChange> config_changes(const std::filesystem::path& checkpoint,
                                          const TrainConfig& config) {
   const std::filesystem::path file = checkpoint / "config.yaml";
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
   const Scalars old_values = scalars_of(Options::read_yaml(file));
-  const Scalars new_values = scalars_of(Options::from_yaml(to_yaml(config), "the config"));
+  const Scalars new_values = config_values(config);
   std::vector<ConfigChange> changes;
   for (const auto& [key, value] : new_values) {
     const std::string old_value = value_in(old_values, key);

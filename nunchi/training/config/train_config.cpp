@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <utility>
 
+#include "nunchi/base/error.h"
+#include "nunchi/base/key_hints.h"
 #include "nunchi/base/yaml_options.h"
 #include "nunchi/decoding/generation_config.h"
+#include "nunchi/models/families/transformer_config.h"
+#include "nunchi/models/format/folder.h"
+#include "nunchi/training/config/key_aliases.h"
 #include "nunchi/training/config/train_config_check.h"
 #include "nunchi/training/config/train_config_used.h"
 #include "nunchi/training/objectives/objectives.h"
@@ -31,15 +37,18 @@ constexpr std::array kSchedules = {
     Choice{"paper", ScheduleKind::paper}, Choice{"inverse_sqrt", ScheduleKind::inverse_sqrt},
     Choice{"cosine", ScheduleKind::cosine}, Choice{"linear", ScheduleKind::linear},
     Choice{"constant", ScheduleKind::constant}};
-constexpr std::array kMetrics = {
-    Choice{"bleu", ValidationMetric::bleu}, Choice{"chrf", ValidationMetric::chrf},
-    Choice{"loss", ValidationMetric::loss}, Choice{"accuracy", ValidationMetric::accuracy}};
 
 void visit_model_fields(OptionReader& in, ModelConfig& model) {
   model = read_training_model_config(in);
 }
 void visit_model_fields(OptionWriter& out, const ModelConfig& model) {
   model->write_training_options(out);
+}
+
+void visit_model_fields(KeyCollector& keys, const ModelConfig& model) {
+  OptionWriter out;
+  model->write_training_options(out);
+  for (const OptionValue& option : out.tree().items) keys.text(option.key);
 }
 
 void visit_tokenizer_fields(auto& visitor, auto& tokenizer) {
@@ -101,7 +110,8 @@ void visit_schedule_fields(auto& visitor, auto& schedule) {
 
 void visit_training_fields(auto& visitor, auto& training) {
   visitor.choice("objective", training.objective, objective_choices());
-  visitor.integer("batch_tokens", training.batch_tokens, 1, kMaxTokens);
+  visitor.integer_or("batch_tokens", training.batch_tokens, 1, kMaxTokens,
+                     NamedNumber<std::int64_t>{"auto", kAutomatic});
   visitor.choice("batch_by", training.batch_by, kBatchBy);
   visitor.integer("accumulate", training.accumulate, 1, 1 << 16);
   visitor.choice("gradient_sum", training.gradient_sum, kGradientSums);
@@ -114,6 +124,7 @@ void visit_training_fields(auto& visitor, auto& training) {
   visitor.flag("whole_words", training.whole_words);
   visitor.map("optimizer",
               [&](auto& visitor) { visit_optimizer_fields(visitor, training.optimizer); });
+  visitor.fraction("ema", training.ema);
   visitor.map("schedule",
               [&](auto& visitor) { visit_schedule_fields(visitor, training.schedule); });
   visitor.integer("max_steps", training.max_steps, 0, kMaxCount);
@@ -131,7 +142,7 @@ void visit_checkpoint_fields(auto& visitor, auto& checkpoints) {
 
 void visit_validation_fields(auto& visitor, auto& validation) {
   visitor.integer("every", validation.every, 0, kMaxCount);
-  visitor.choice("metric", validation.metric, kMetrics);
+  visitor.choice("metric", validation.metric, kValidationMetrics);
   visitor.flag("lowercase", validation.lowercase);
   visitor.integer("beam_size", validation.beam_size, 1, 1024);
   visitor.integer("patience", validation.patience, 0, kMaxCount);
@@ -158,6 +169,39 @@ void visit_fields(auto& visitor, auto& config) {
               [&](auto& visitor) { visit_validation_fields(visitor, config.validation); });
   visitor.map("generation",
               [&](auto& visitor) { visit_generation_fields(visitor, config.generation); });
+}
+
+// The keys of a Transformer's config, for suggestions.
+KeyHints key_hints() {
+  std::vector<std::string> all;
+  // The writer of a model leaves out the keys of other positions.
+  for (const nn::PositionKind position : {nn::PositionKind::sinusoidal, nn::PositionKind::learned,
+                                          nn::PositionKind::rotary, nn::PositionKind::relative}) {
+    TransformerConfig model;
+    model.position = position;
+    TrainConfig config;
+    config.model = model;
+    KeyCollector keys;
+    visit_fields(keys, config);
+    for (const std::string& key : keys.keys()) {
+      if (std::ranges::find(all, key) == all.end()) all.push_back(key);
+    }
+  }
+  return {std::move(all), train_config_aliases()};
+}
+
+// The model of the folder that the run starts from, for a config without a model.
+ModelConfig initial_model(const TrainConfig& config, const OptionReader& in) {
+  if (config.initialize_from.empty()) {
+    in.fail("model", "is missing; it must have at least a 'family'");
+  }
+  try {
+    return load_config(config.initialize_from);
+  } catch (const Error& error) {
+    std::string why = error.what();
+    while (why.ends_with('.')) why.pop_back();
+    in.fail("initialize_from", "names no model to take, and 'model' is missing: " + why);
+  }
 }
 
 // The objective needs one of the symbols `needed`. Adds the first one to a tokenizer that will be
@@ -254,12 +298,12 @@ std::int64_t source_tokens(const TrainingOptions& training) {
 }
 
 TrainConfig read_train_config(const Options& options) {
-  OptionReader in(options);
+  OptionReader in(options, key_hints);
   TrainConfig config;
   visit_fields(in, config);
   in.finish();
   if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
-  if (!in.has("model")) in.fail("model", "is missing; it must have at least a 'family'");
+  if (!in.has("model")) config.model = initial_model(config, in);
   set_defaults([&](const char* key) { return in.has(key); }, config);
   check_train_config(config, in);
   check_options_have_effect(config, defaults_of(config), in);

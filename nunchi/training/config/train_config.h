@@ -2,6 +2,7 @@
 // its default.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -63,9 +64,13 @@ struct SpanCorruptionOptions {
   double mean_span = 3;  // mean length of a removed span, in tokens
 };
 
+inline constexpr std::int64_t kAutomatic = 0;  // written "auto"
+
 struct TrainingOptions {
   ObjectiveKind objective = ObjectiveKind::translation;  // default: the family's
-  std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
+  // Target tokens of a micro-batch, </s> included; kAutomatic: the largest number that fits into
+  // memory, which TrainingRun finds.
+  std::int64_t batch_tokens = 4096;
   BatchBy batch_by = BatchBy::length;
   std::int64_t accumulate = 1;  // micro-batches per step, over all workers
   GradientSum gradient_sum = GradientSum::sequential;
@@ -74,6 +79,7 @@ struct TrainingOptions {
   double mask_share = 0.15;  // objective masked: fraction of a text's tokens that is predicted
   bool whole_words = false;  // objective masked: mask all pieces of a word or none
   OptimizerConfig optimizer;
+  double ema = 0;     // decay of the exponential moving average of the weights; 0: no average
   Schedule schedule;  // the trainer sets total_steps and width
   // The run ends at the first limit that it reaches; 0: no such limit.
   std::int64_t max_steps = 0;
@@ -90,11 +96,16 @@ struct CheckpointConfig {
   std::int64_t every = 500;    // steps between checkpoints
   std::int64_t keep_last = 5;  // number of newest checkpoints that are kept
   std::int64_t keep_best = 5;  // number of best checkpoints that are kept, by validation.metric
-  // Number of best checkpoints, or last ones without validation, whose mean is the run's model.
+  // Number of best checkpoints, or last ones without validation, in the mean that becomes the run's
+  // model unless the best checkpoint alone scores better.
   std::int64_t average = 5;
 };
 
 enum class ValidationMetric : std::uint8_t { bleu, chrf, loss, accuracy };
+// Their names in configs and in run.json.
+inline constexpr std::array kValidationMetrics = {
+    Choice{"bleu", ValidationMetric::bleu}, Choice{"chrf", ValidationMetric::chrf},
+    Choice{"loss", ValidationMetric::loss}, Choice{"accuracy", ValidationMetric::accuracy}};
 
 struct ValidationConfig {
   std::int64_t every = 500;                          // steps; 0: only at the end

@@ -110,27 +110,28 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
 void check_positions(const TrainConfig& config, const OptionReader& in) {
   const DataConfig& data = config.data;
   const std::int64_t model_limit = config.model->max_length();
-  const auto fail = [&](const std::string& what) {
-    in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length",
-             "data.window"},
+  const auto fail = [&](std::string_view length, const std::string& what) {
+    in.fail({"model.max_positions", "model.position", length},
             fmt::format("is {}, but {}", model_limit, what));
   };
   if (data.text_window() > 0) {
-    if (model_limit < data.window)
-      fail(fmt::format("a window has {} tokens; see 'data.window'", data.window));
+    if (model_limit < data.window) {
+      fail("data.window", fmt::format("a window has {} tokens; see 'data.window'", data.window));
+    }
     return;
   }
   const ObjectiveInfo& objective = info_of(config.training.objective);
   const std::int64_t max_tokens =
       objective.examples.max_tokens(data.limits.max_length, config.training);
   if (model_limit < max_tokens) {
-    fail(
-        fmt::format("sentences have up to {} tokens, <s> and </s> included; see "
-                    "'data.max_length', which is {}",
-                    max_tokens, data.limits.max_length));
+    fail("data.max_length",
+         fmt::format("sentences have up to {} tokens, <s> and </s> included; see "
+                     "'data.max_length', which is {}",
+                     max_tokens, data.limits.max_length));
   }
   if (objective.generates() && model_limit < config.generation.max_length) {
-    fail(fmt::format("up to {} tokens are generated; see 'generation.max_length'",
+    fail("generation.max_length",
+         fmt::format("up to {} tokens are generated; see 'generation.max_length'",
                      config.generation.max_length));
   }
 }

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
+#include "nunchi/base/printable.h"
 #include "nunchi/models/format/folder.h"
-#include "nunchi/models/format/safetensors.h"
 #include "nunchi/models/format/tokenizers.h"
+#include "nunchi/ops/tensors.h"
 #include "nunchi/training/run/atomic_folder.h"
 #include "nunchi/training/start_from.h"
 
@@ -70,28 +72,45 @@ void check_same_model(const fs::path& first, const fs::path& other, const ModelC
 
 }  // namespace
 
-void average_models(std::span<const fs::path> folders, const fs::path& out) {
-  if (folders.empty()) throw Error("an average needs at least one model.");
+ModelMean::ModelMean(std::vector<fs::path> folders, const std::string& weights_file)
+    : folders_(std::move(folders)) {
+  if (folders_.empty()) throw Error("an average needs at least one model.");
   std::vector<std::unique_ptr<Model>> models;
   std::vector<SafetensorsFile> files;
-  for (const fs::path& folder : folders) {
+  for (const fs::path& folder : folders_) {
     // Checks that the folder has the tensors that its config asks for.
     models.push_back(std::move(describe_model(folder).model));
-    files.push_back(SafetensorsFile::open(folder / "model.safetensors"));
-    check_same_model(folders.front(), folder, models.front()->config(), models.back()->config());
+    files.push_back(SafetensorsFile::open(folder / weights_file));
+    check_same_model(folders_.front(), folder, models.front()->config(), models.back()->config());
   }
-  // Owns the values of `entries` until the file is written.
-  std::vector<std::vector<float>> means;
-  std::vector<SafetensorsEntry> entries;
   for (const SafetensorsEntry& entry : files.front().entries()) {
     std::vector<double> sum(entry.bytes.size() / size_of(entry.dtype), 0);
-    for (const SafetensorsFile& file : files) add(*file.find(entry.name), sum);
-    std::vector<float>& mean = means.emplace_back(sum.size());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const SafetensorsEntry* part = files[i].find(entry.name);
+      if (part == nullptr || part->shape != entry.shape) {
+        throw Error((folders_[i] / weights_file).string() + ": the tensor '" +
+                    printable(entry.name) + "' is missing or has another shape.");
+      }
+      add(*part, sum);
+    }
+    std::vector<float>& mean = means_.emplace_back(sum.size());
     for (std::size_t i = 0; i < sum.size(); ++i) {
       mean[i] = static_cast<float>(sum[i] / static_cast<double>(files.size()));
     }
-    entries.push_back({entry.name, DType::f32, entry.shape, std::as_bytes(std::span(mean))});
+    entries_.push_back({entry.name, DType::f32, entry.shape, std::as_bytes(std::span(mean))});
   }
+}
+
+void ModelMean::copy_to(nn::Parameters& parameters) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const nn::ParameterEntry* entry = parameters.find(entries_[i].name);
+    if (entry == nullptr) throw Error("the model has no parameter '" + entries_[i].name + "'.");
+    copy_from_host<float>(means_[i], parameters.weight(*entry));
+  }
+  parameters.changed();
+}
+
+void ModelMean::save(const fs::path& out) const {
   std::error_code failure;
   // "runs/mean/" becomes "runs/mean".
   const fs::path target = out.has_filename() ? out : out.parent_path();
@@ -100,13 +119,13 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
   // If the folder has files, the new ones are written to a temporary folder inside it and moved.
   AtomicFolder folder(has_files ? target / "" : target);
   folder.fill([&](const fs::path& into) {
-    for (const fs::path& name : companion_files(folders.front())) {
-      const MappedFile content(folders.front() / name);
+    for (const fs::path& name : companion_files(folders_.front())) {
+      const MappedFile content(folders_.front() / name);
       AtomicFile copy(into / name);
       copy.write(content.bytes());
       copy.commit();
     }
-    write_safetensors(into / "model.safetensors", entries, {{"format", "nunchi"}});
+    write_safetensors(into / "model.safetensors", entries_, {{"format", "nunchi"}});
   });
   if (has_files) {
     move_files(folder.temporary(), target);

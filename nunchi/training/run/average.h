@@ -2,16 +2,35 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
+#include <string>
+#include <vector>
+
+#include "nunchi/models/format/safetensors.h"
+#include "nunchi/nn/parameters.h"
 
 namespace nunchi {
 
-// Saves in `out` a model whose weights are the means of those in `folders`, summed in f64 in the
-// given order. The other files of a model folder (config.json, tokenizers, generation_config.json)
-// are copied from the first. A new folder appears whole or not at all; an existing one keeps
-// its other files. Throws Error, before anything is written, when a folder's model computes another
-// function of its weights or has other labels or other tokenizers than the first.
-void average_models(std::span<const std::filesystem::path> folders,
-                    const std::filesystem::path& out);
+// The means of the weights of several models, in memory.
+class ModelMean {
+ public:
+  // The weights are summed in f64 in the order of `folders`. Throws Error when there is no folder,
+  // or when a folder's model computes another function of its weights or has other labels or other
+  // tokenizers than the first.
+  // `weights_file` is the name of the file with the weights in each folder.
+  explicit ModelMean(std::vector<std::filesystem::path> folders,
+                     const std::string& weights_file = "model.safetensors");
+
+  // Sets f32 weights. The parameters must be those of the folders' models.
+  void copy_to(nn::Parameters& parameters) const;
+  // Writes a model folder. The files beside the weights (config.json, tokenizers,
+  // generation_config.json) are copied from the first folder. A new folder appears whole or not at
+  // all; an existing one keeps its other files.
+  void save(const std::filesystem::path& out) const;
+
+ private:
+  std::vector<std::filesystem::path> folders_;
+  std::vector<std::vector<float>> means_;  // owns the bytes of entries_
+  std::vector<SafetensorsEntry> entries_;
+};
 
 }  // namespace nunchi

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
@@ -59,6 +60,7 @@ void visit_fields(auto& visitor, auto& state) {
     inner.integer("step", entry.step, 0, INT64_MAX);
     inner.number("score", entry.score, -kMax, kMax);
   });
+  count("max_rows", state.max_rows);
   visitor.number("elapsed_seconds", state.elapsed_seconds, 0, kMax);
   count("skipped_steps", state.skipped_steps);
   count("skipped_in_a_row", state.skipped_in_a_row);
@@ -73,19 +75,32 @@ TrainerState read_state(const fs::path& path) {
   return trainer_state_from_json(text, path.string());
 }
 
+// Adds the tensors of a flat buffer, named PREFIX + the parameter's name.
+void add_entries(std::span<const float> flat, const std::string& prefix,
+                 const nn::Parameters& parameters, std::vector<SafetensorsEntry>& entries) {
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    const auto part = flat.subspan(static_cast<std::size_t>(entry.offset),
+                                   static_cast<std::size_t>(entry.shape.elements()));
+    entries.push_back(
+        {prefix + entry.name, DType::f32, sizes_of(entry.shape), std::as_bytes(part)});
+  }
+}
+
+void write_average(const fs::path& path, const nn::Parameters& parameters,
+                   const MovingAverage& average) {
+  const std::vector<float> weights = to_host<float>(average.weights());
+  std::vector<SafetensorsEntry> entries;
+  add_entries(weights, "", parameters, entries);
+  write_safetensors(path, entries, {{"format", "nunchi"}});
+}
+
 void write_moments(const fs::path& path, const nn::Parameters& parameters,
                    const AdamOptimizer& optimizer) {
   const std::vector<float> first = to_host<float>(optimizer.first_moment());
   const std::vector<float> second = to_host<float>(optimizer.second_moment());
   std::vector<SafetensorsEntry> entries;
-  for (const auto& [prefix, moment] : {std::pair(kFirst, &first), std::pair(kSecond, &second)}) {
-    for (const nn::ParameterEntry& entry : parameters.entries()) {
-      const auto part = std::span(*moment).subspan(
-          static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.shape.elements()));
-      entries.push_back(
-          {prefix + entry.name, DType::f32, sizes_of(entry.shape), std::as_bytes(part)});
-    }
-  }
+  add_entries(first, kFirst, parameters, entries);
+  add_entries(second, kSecond, parameters, entries);
   write_safetensors(path, entries,
                     {{"format", "nunchi"}, {"steps", std::to_string(optimizer.steps())}});
 }
@@ -135,6 +150,21 @@ void restore(const StoredBuffer& stored, const nn::Parameters& parameters, const
   }
 }
 
+// Throws Error if there is none.
+std::vector<std::int64_t> steps_of_run(const fs::path& run) {
+  std::vector<std::int64_t> steps = checkpoint_steps(run / "checkpoints");
+  if (steps.empty()) throw Error("'" + run.string() + "' is not a run with checkpoints.");
+  return steps;
+}
+
+// Throws Error if the run has fewer checkpoints than asked for.
+void check_count(const fs::path& run, const std::string& kind, std::size_t found,
+                 std::size_t wanted) {
+  if (found >= wanted) return;
+  throw Error("'" + run.string() + "' has " + std::to_string(found) + " " + kind +
+              (found == 1 ? "" : "s") + ", not " + std::to_string(wanted) + ".");
+}
+
 std::int64_t optimizer_steps(const SafetensorsFile& file, const fs::path& where) {
   const auto found = file.metadata().find("steps");
   const std::string text = found == file.metadata().end() ? "" : found->second;
@@ -169,6 +199,9 @@ void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts)
   folder.fill([&](const fs::path& into) {
     save_model(parts.model, into);
     write_moments(into / "optimizer.safetensors", parts.model.parameters(), parts.optimizer);
+    if (parts.average != nullptr) {
+      write_average(into / kAverageFile, parts.model.parameters(), *parts.average);
+    }
     if (parts.write_companions) parts.write_companions(into);
     std::string algorithms;
     on_device(parts.model.parameters().weights().context(),
@@ -199,7 +232,8 @@ std::vector<std::int64_t> checkpoint_steps(const fs::path& checkpoints) {
   return steps;
 }
 
-TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, AdamOptimizer& optimizer) {
+TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, AdamOptimizer& optimizer,
+                             MovingAverage* average) {
   nn::Parameters& parameters = model.parameters();
   const fs::path moments_path = checkpoint / "optimizer.safetensors";
   const SafetensorsFile weights = SafetensorsFile::open(checkpoint / "model.safetensors");
@@ -207,6 +241,11 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, AdamOptim
   check_shapes({weights, ""}, parameters, checkpoint);
   check_shapes({moments, kFirst}, parameters, checkpoint);
   check_shapes({moments, kSecond}, parameters, checkpoint);
+  std::optional<SafetensorsFile> averaged;
+  if (average != nullptr && fs::exists(checkpoint / kAverageFile)) {
+    averaged = SafetensorsFile::open(checkpoint / kAverageFile);
+    check_shapes({*averaged, ""}, parameters, checkpoint);
+  }
   const std::int64_t steps = optimizer_steps(moments, moments_path);
   TrainerState state = read_state(checkpoint / "trainer.json");
   if (fs::exists(checkpoint / kAlgorithms)) {
@@ -219,9 +258,39 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, AdamOptim
   restore({weights, ""}, parameters, parameters.weights());
   restore({moments, kFirst}, parameters, optimizer.first_moment());
   restore({moments, kSecond}, parameters, optimizer.second_moment());
+  if (averaged) {
+    restore({*averaged, ""}, parameters, average->weights());
+  } else if (average != nullptr) {
+    average->reset();
+  }
   optimizer.set_steps(steps);
   parameters.changed();
   return state;
+}
+
+std::vector<fs::path> last_checkpoints(const fs::path& run, std::size_t count) {
+  const std::vector<std::int64_t> steps = steps_of_run(run);
+  check_count(run, "checkpoint", steps.size(), count);
+  std::vector<fs::path> paths;
+  for (std::size_t i = 0; i < count; ++i) {
+    paths.push_back(checkpoint_path(run / "checkpoints", steps[steps.size() - 1 - i]));
+  }
+  return paths;
+}
+
+std::vector<fs::path> best_checkpoints(const fs::path& run, std::size_t count) {
+  const std::vector<std::int64_t> steps = steps_of_run(run);
+  const TrainerState state =
+      read_state(checkpoint_path(run / "checkpoints", steps.back()) / "trainer.json");
+  std::vector<fs::path> paths;
+  for (const StepScore& best : state.best) {
+    // The user may have removed this checkpoint.
+    if (!std::ranges::binary_search(steps, best.step)) continue;
+    paths.push_back(checkpoint_path(run / "checkpoints", best.step));
+  }
+  check_count(run, "validated checkpoint", paths.size(), count);
+  paths.resize(count);
+  return paths;
 }
 
 void remove_old_checkpoints(const fs::path& checkpoints, std::size_t keep_last,

@@ -4,6 +4,8 @@
 //     config.json, model.safetensors    the model (see models/format/folder.h)
 //     optimizer.safetensors             Adam's moments, first_moment.NAME and second_moment.NAME
 //                                       for each parameter; the metadata have its step count
+//     ema.safetensors                   with training.ema: the moving average of the weights, with
+//                                       the names of the parameters
 //     trainer.json                      the TrainerState
 //     algorithms.txt                    GPU only: the matrix product algorithms that were chosen
 //     config.yaml, tokenizers, generation_config.json    written by the run
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "nunchi/models/model.h"
+#include "nunchi/training/moving_average.h"
 #include "nunchi/training/optimizer.h"
 
 namespace nunchi {
@@ -44,6 +47,8 @@ struct TrainerState {
   std::int64_t validations_without_gain = 0;
   std::vector<StepScore> best;  // the best validated steps, best first
 
+  std::int64_t max_rows = 0;  // see Learner::max_rows
+
   double elapsed_seconds = 0;
   std::int64_t skipped_steps = 0;
   std::int64_t skipped_in_a_row = 0;
@@ -62,6 +67,7 @@ struct CheckpointParts {
   const TrainerState& state;
   // Writes the other files into the given folder, each with AtomicFile.
   const std::function<void(const std::filesystem::path& folder)>& write_companions;
+  const MovingAverage* average = nullptr;  // null: the run has none
 };
 
 // Writes checkpoints/step-N, where N is the state's step. The folder `checkpoints` must exist.
@@ -71,12 +77,22 @@ void write_checkpoint(const std::filesystem::path& checkpoints, const Checkpoint
 
 // The steps that have checkpoints, in ascending order.
 std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& checkpoints);
+// The file of a checkpoint's moving average.
+inline constexpr const char* kAverageFile = "ema.safetensors";
 std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, std::int64_t step);
 
-// Restores the weights, the moments and the optimiser's step count; returns the rest of the state.
+// Restores the weights, the moments, the optimiser's step count and, unless it is null, the moving
+// average, which starts with the weights if the checkpoint has none. Returns the rest of the state.
 // Throws Error, before anything is changed, when the checkpoint's tensors do not match the model.
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, Model& model,
-                             AdamOptimizer& optimizer);
+                             AdamOptimizer& optimizer, MovingAverage* average = nullptr);
+
+// The checkpoints of a run that were written last, newest first, and those with the best validation
+// scores, best first. Throws Error if the run has fewer than `count`.
+std::vector<std::filesystem::path> last_checkpoints(const std::filesystem::path& run,
+                                                    std::size_t count);
+std::vector<std::filesystem::path> best_checkpoints(const std::filesystem::path& run,
+                                                    std::size_t count);
 
 // Removes all checkpoints except the last `keep_last` and those in `best`.
 void remove_old_checkpoints(const std::filesystem::path& checkpoints, std::size_t keep_last,

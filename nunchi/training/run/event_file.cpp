@@ -69,7 +69,11 @@ EventFile::EventFile(const std::filesystem::path& folder, std::int64_t first_ste
 void EventFile::write(std::int64_t step, std::span<const NamedValue> values) {
   WireWriter summary;
   for (const NamedValue& named : values) summary.bytes(1, named_scalar(named));
-  append(event_at(step).bytes(5, summary.message()).message());
+  write_summary(step, summary.message());
+}
+
+void EventFile::write_summary(std::int64_t step, const std::string& summary) {
+  append(event_at(step).bytes(5, summary).message());
 }
 
 void EventFile::append(const std::string& event) {

@@ -1,4 +1,4 @@
-// TensorBoard's event files, scalars only, without TensorBoard's libraries.
+// TensorBoard's event files, without TensorBoard's libraries.
 //
 // A file is a sequence of records:
 //
@@ -14,7 +14,8 @@
 //   1  double   seconds since 1970
 //   2  int64    step
 //   3  string   "brain.Event:2", only in the first event of a file
-//   5  message  the summary: for each value a field 1, the message {1: its name, 2: float}
+//   5  message  the summary: for each value a field 1, the message {1: its name, 2: float} for a
+//               scalar; event_summaries.h has others
 //   7  message  the session log: {1: 1} says that a session starts at this step, so that readers
 //               drop the values of this and later steps in earlier files
 //
@@ -43,6 +44,8 @@ class EventFile {
 
   // Writes one event with all values, as f32.
   void write(std::int64_t step, std::span<const NamedValue> values);
+  // Writes one event with an encoded summary.
+  void write_summary(std::int64_t step, const std::string& summary);
 
   const std::filesystem::path& path() const { return file_.path(); }
 

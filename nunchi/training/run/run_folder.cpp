@@ -17,6 +17,7 @@
 #include "nunchi/models/format/tokenizers.h"
 #include "nunchi/training/run/atomic_folder.h"
 #include "nunchi/training/run/checkpoint.h"
+#include "nunchi/training/run/model_choice.h"
 
 namespace nunchi {
 namespace {
@@ -45,6 +46,13 @@ void check_format(const fs::path& run) {
     throw Error("'" + run.string() + "' was written in format " + format->dump() +
                 ", but this version reads only format " + std::to_string(kFormat) + ".");
   }
+}
+
+void write_marker(const fs::path& run, const nlohmann::ordered_json& content) {
+  const std::string text = content.dump() + "\n";
+  AtomicFile marker(run / kMarker);
+  marker.write(std::as_bytes(std::span(text)));
+  marker.commit();
 }
 
 // The entries of a folder whose names start with `prefix`; none if the folder is missing.
@@ -183,7 +191,10 @@ std::vector<fs::path> RunFolder::files_to_remove() const {
   const auto add = [&](const std::vector<fs::path>& more) {
     files.insert(files.end(), more.begin(), more.end());
   };
-  add(entries_with_prefix(path_ / "events", "events.out.tfevents."));
+  // Earlier versions wrote event files to events/.
+  for (const fs::path& folder : {path_, path_ / "events"}) {
+    add(entries_with_prefix(folder, "events.out.tfevents."));
+  }
   add(entries_with_prefix(failed(), "step-"));
   add({path_ / "log.jsonl"});
   // Without weights beside them, these files are the user's and not the run's.
@@ -218,13 +229,16 @@ void RunFolder::start() {
   if (mode_ != StartMode::resume) {
     for (const fs::path& folder : {path_ / "events", failed()}) fs::remove(folder, failure);
   }
-  const std::string text = nlohmann::json{{"format", kFormat}}.dump() + "\n";
-  AtomicFile marker(path_ / kMarker);
-  marker.write(std::as_bytes(std::span(text)));
-  marker.commit();
+  // A resumed run keeps its marker, which describes the model of an earlier end.
+  if (mode_ != StartMode::resume) write_marker(path_, {{"format", kFormat}});
   started_ = true;
   fs::create_directories(checkpoints(), failure);
   if (failure) throw Error("cannot make " + checkpoints().string() + ": " + failure.message());
+}
+
+void RunFolder::set_model(const ModelChoice& choice) const {
+  write_marker(path_,
+               {{"format", kFormat}, {"model", nlohmann::ordered_json::parse(to_json(choice))}});
 }
 
 fs::path RunFolder::last_checkpoint() const {

@@ -1,9 +1,10 @@
 // The folder of a run, locked by one process at a time.
 //
-//   run.json               {"format": 1}: marks the folder of a run; has the format's version
+//   run.json               {"format": 1, …}: marks the folder of a run; has the format's version
+//                          and, at the end, which weights became the model (see model_choice.h)
 //   lock                   locked (flock) by the process that trains
 //   checkpoints/step-N/    see checkpoint.h
-//   log.jsonl, events/     see metrics_log.h
+//   log.jsonl, events.out.tfevents.N    see metrics_log.h
 //   failed/step-N.json     steps whose loss or gradients were not finite; see failed_step.h
 //   cache/                 prepared data; kept when a run is overwritten
 //   config.json, model.safetensors, *.spm, generation_config.json
@@ -21,6 +22,8 @@
 #include <vector>
 
 namespace nunchi {
+
+struct ModelChoice;
 
 class RunFolder {
  public:
@@ -44,6 +47,8 @@ class RunFolder {
 
   // Marks the folder as this run's. Removes an earlier run, unless it is resumed.
   void start();
+  // Records in run.json which weights are the model in this folder.
+  void set_model(const ModelChoice& choice) const;
   // Throws UsageError when start() would remove the file `input`; `key` is the option that names
   // it.
   void check_not_removed(const std::filesystem::path& input, const std::string& key) const;

@@ -6,6 +6,7 @@
 #include "nunchi/models/families/bert_config.h"
 #include "nunchi/models/families/gpt_config.h"
 #include "nunchi/models/families/transformer_config.h"
+#include "nunchi/training/config/key_aliases.h"
 #include "tests/files.h"
 #include "tests/paths.h"
 #include "tests/training/config/config_texts.h"
@@ -31,6 +32,7 @@ TEST(TrainConfig, AMinimalConfigHasTheDefaults) {
   EXPECT_EQ(config.training.optimizer.adam.beta2, 0.98);
   EXPECT_EQ(config.training.optimizer.adam.max_norm, 1);
   EXPECT_EQ(config.training.schedule.kind, ScheduleKind::inverse_sqrt);
+  EXPECT_EQ(config.training.ema, 0);
   EXPECT_EQ(config.training.max_steps, 10);
   EXPECT_EQ(config.generation.beam_size, 5);
 }
@@ -88,6 +90,7 @@ training:
   accumulate: 3
   gradient_sum: tree
   label_smoothing: 0.2
+  ema: 0.9999
   optimizer: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 1.0e-8, weight_decay: 0.01, clip_norm: 0}
   schedule: {kind: cosine, learning_rate: 0.001, warmup: 10, final: 1e-5}
   max_steps: 50
@@ -145,6 +148,7 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.training.accumulate, 3);
   EXPECT_EQ(config.training.gradient_sum, GradientSum::tree);
   EXPECT_EQ(config.training.label_smoothing, 0.2);
+  EXPECT_EQ(config.training.ema, 0.9999);
   EXPECT_EQ(config.training.optimizer.kind, OptimizerConfig::Kind::adamw);
   EXPECT_EQ(config.training.optimizer.adam.beta1, 0.8);
   EXPECT_EQ(config.training.optimizer.adam.beta2, 0.9);
@@ -279,7 +283,8 @@ TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
             "a.yaml:4: unknown key 'model.droput'. Did you mean 'model.dropout'?");
   EXPECT_EQ(
       config_error("training:\n  batch_tokens: abc\n"),
-      "a.yaml:2: 'training.batch_tokens' must be a whole number from 1 to 16777216, not 'abc'.");
+      "a.yaml:2: 'training.batch_tokens' must be a whole number from 1 to 16777216 or auto, not "
+      "'abc'.");
   EXPECT_EQ(minimal_error({"training.shedule.warmup=3"}),
             "--set training.shedule.warmup=3: unknown key 'training.shedule'. Did you mean "
             "'training.schedule'?");
@@ -304,13 +309,114 @@ TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
       std::string::npos);
   for (const char* wrong :
        {"training.optimizer.epsilon=nan", "training.schedule.learning_rate=.inf",
-        "training.label_smoothing=1", "seed=-1", "training.accumulate=0", "generation.beam_size=0",
-        "tokenizer.character_coverage=0.5", "training.optimizer.beta1=1", "checkpoints.every=0",
-        "training.max_steps=1e3", "tokenizer.kind=word", "training=[1]", "data.max_ratio=0.9",
-        "generation.max_length=1048577", "checkpoints.keep_best=4"}) {
+        "training.label_smoothing=1", "training.ema=1", "seed=-1", "training.accumulate=0",
+        "generation.beam_size=0", "tokenizer.character_coverage=0.5", "training.optimizer.beta1=1",
+        "checkpoints.every=0", "training.max_steps=1e3", "tokenizer.kind=word", "training=[1]",
+        "data.max_ratio=0.9", "generation.max_length=1048577", "checkpoints.keep_best=4"}) {
     EXPECT_EQ(minimal_error({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
         << minimal_error({wrong});
   }
+}
+
+TEST(TrainConfig, UnknownKeysAreSoughtInTheWholeConfig) {
+  for (const auto& [key, suggested] :
+       {std::pair<std::string, std::string>{"training.learning_rate",
+                                            "'training.schedule.learning_rate'"},
+        {"lr", "'training.schedule.learning_rate'"},
+        {"training.lr", "'training.schedule.learning_rate'"},
+        {"model.d_model", "'model.width'"},
+        {"model.layers", "'model.encoder_layers' or 'model.decoder_layers'"},
+        {"model.num_heads", "'model.heads'"},
+        {"training.n_heads", "'model.heads'"},
+        {"model.dim_feedforward", "'model.feed_forward'"},
+        {"training.batch_size", "'training.batch_tokens'"},
+        {"training.epochs", "'training.max_epochs'"},
+        {"training.warmup_steps", "'training.schedule.warmup'"},
+        {"training.width", "'model.width'"},
+        {"training.patience", "'validation.patience'"},
+        {"model.every", "'checkpoints.every' or 'validation.every'"},
+        {"beam_size", "'validation.beam_size' or 'generation.beam_size'"},
+        {"training.beam_sise", "'validation.beam_size' or 'generation.beam_size'"},
+        {"vocab_size", "'tokenizer.vocabulary'"},
+        {"output_dir", "'output'"},
+        {"data.validation.srouce", "'data.validation.source'"},
+        {"max_grad_norm", "'training.optimizer.clip_norm'"}}) {
+    const std::string assignment = key + "=1";
+    EXPECT_EQ(minimal_error({assignment}), "--set " + assignment + ": unknown key '" + key +
+                                               "'. Did you mean " + suggested + "?");
+  }
+  EXPECT_EQ(config_error(kMinimalText, {"model.num_layers=3"}),
+            "--set model.num_layers=3: unknown key 'model.num_layers'. Did you mean "
+            "'model.layers'?");
+  EXPECT_EQ(minimal_error({"xyzzyx=1"}), "--set xyzzyx=1: unknown key 'xyzzyx'.");
+}
+
+// Every alias leads to keys that exist.
+TEST(TrainConfig, AliasesNameKnownKeys) {
+  for (const KeyAlias& alias : train_config_aliases()) {
+    const std::string assignment = std::string(alias.name) + "=1";
+    const std::string message = minimal_error({assignment});
+    const bool known =
+        message.find("Did you mean '" + std::string(alias.keys.front())) != message.npos ||
+        alias.keys.front() == "model.layers";
+    EXPECT_TRUE(known) << message;
+  }
+}
+
+TEST(TrainConfig, ARunThatStartsFromAModelTakesItsOptions) {
+  const TemporaryFolder folder;
+  TransformerConfig model;
+  model.source_vocabulary = model.target_vocabulary = 50;
+  model.width = 64;
+  model.heads = 2;
+  model.dropout = 0.25f;
+  write_text(folder / "config.json", ModelConfig(model)->to_json());
+  const std::string text =
+      "output: run\ndata: {train: {source: a.en, target: a.de}}\ntraining: {max_steps: 10}\n";
+  const std::string from = "initialize_from=" + folder.path().string();
+  const TrainConfig config = config_of(text, {from});
+  EXPECT_EQ(config.model.as<TransformerConfig>().width, 64);
+  EXPECT_EQ(config.model.as<TransformerConfig>().dropout, 0.25f);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+  EXPECT_EQ(config_of(text, {from, "model={family: transformer, width: 32}"})
+                .model.as<TransformerConfig>()
+                .width,
+            32);
+  EXPECT_NE(config_error(text).find("'model' is missing; it must have"), std::string::npos);
+  const std::string missing = config_error(text, {"initialize_from=/nowhere"});
+  EXPECT_EQ(missing.find("--set initialize_from=/nowhere: 'initialize_from' names no model to "
+                         "take, and 'model' is missing: "),
+            0u)
+      << missing;
+}
+
+TEST(TrainConfig, ErrorsNameAllAssignmentsThatContribute) {
+  EXPECT_EQ(minimal_error({"checkpoints.keep_best=3", "checkpoints.average=4", "seed=2"})
+                .find("--set checkpoints.average=4 and --set checkpoints.keep_best=3: "
+                      "'checkpoints.average' is larger"),
+            0u);
+  // An assignment to another key of the same map is not the cause.
+  const std::string positions = minimal_error({"generation.beam_size=2", "model.position=learned",
+                                               "model.max_positions=64", "data.max_length=100"});
+  EXPECT_EQ(
+      positions.find("--set model.max_positions=64 and --set model.position=learned and --set "
+                     "data.max_length=100: 'model.max_positions' is 64"),
+      0u)
+      << positions;
+  const std::string patience = config_error(
+      "output: run\nmodel: {family: transformer}\n"
+      "data: {train: {source: a.en, target: a.de}}\ntraining: {max_steps: 0}\n",
+      {"validation.lowercase=false"});
+  EXPECT_EQ(patience.find("a.yaml:4: 'training' never ends"), 0u) << patience;
+}
+
+TEST(TrainConfig, BatchTokensCanBeFoundAutomatically) {
+  const TrainConfig config = config_of(kMinimal, {"training.batch_tokens=auto"});
+  EXPECT_EQ(config.training.batch_tokens, kAutomatic);
+  EXPECT_NE(to_yaml(config).find("batch_tokens: auto"), std::string::npos);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+  EXPECT_NE(minimal_error({"training.batch_tokens=0"}).find("from 1 to 16777216 or auto, not '0'"),
+            std::string::npos);
 }
 
 TEST(TrainConfig, MissingKeysAreErrors) {

@@ -17,6 +17,34 @@ TEST(CudaTrainer, AResumedRunGivesTheBitsOfAnUninterruptedRun) {
   }
 }
 
+TEST(CudaTrainer, AResumedRunContinuesTheMovingAverage) {
+  SKIP_WITHOUT_GPU();
+  TrainConfig config = tiny_config();
+  config.training.ema = 0.9;
+  for (const char* precision : {"f32", "bf16"}) {
+    expect_same_when_resumed(config, {.device = "cuda", .precision = precision}, {2, 5, 11, 12});
+  }
+}
+
+TEST(CudaTrainer, TheMovingAverageIsThatOfTheCpu) {
+  SKIP_WITHOUT_GPU();
+  const auto averages = [](ContextBase& context) {
+    nn::Parameters parameters;
+    parameters.add("a", {1'053'009}, nn::Init::normal(1));
+    parameters.allocate(context, {.dtype = DType::f32, .gradients = true});
+    parameters.initialize(1);
+    MovingAverage average(parameters, 0.9);
+    for (int update = 1; update <= 5; ++update) {
+      parameters.initialize(static_cast<std::uint64_t>(update) + 7);
+      average.update(update);
+    }
+    return to_host<float>(average.weights());
+  };
+  CpuContext cpu;
+  const auto gpu = make_context({.device = "cuda"});
+  EXPECT_LT(largest_difference(averages(cpu), averages(*gpu)), 1e-6);
+}
+
 TEST(CudaTrainer, TheCpuCanLoadItsModel) {
   SKIP_WITHOUT_GPU();
   for (const char* precision : {"f32", "bf16"}) {

@@ -205,7 +205,7 @@ TEST(Average, IsTheMeanOfTheWeights) {
   b.save(folder.path(), 2);
   c.save(folder.path(), 3);
   const std::vector<fs::path> all = {folder / "step-1", folder / "step-2", folder / "step-3"};
-  average_models(all, folder / "mean");
+  ModelMean(all).save(folder / "mean");
   CpuContext context;
   const auto mean = load_model(folder / "mean", context);
   const std::vector<float> x = a.weights(), y = b.weights(), z = c.weights(),
@@ -223,7 +223,7 @@ TEST(Average, OfOneModelIsTheSameBitForBit) {
   const SomeRun a(1);
   a.save(folder.path(), 1);
   const std::vector<fs::path> one = {folder / "step-1"};
-  average_models(one, folder / "mean");
+  ModelMean(one).save(folder / "mean");
   CpuContext context;
   EXPECT_TRUE(same_bits(
       to_host<float>(load_model(folder / "mean", context)->parameters().weights()), a.weights()));
@@ -245,7 +245,7 @@ TEST(Average, OfDifferentModelsIsAnErrorAndWritesNothing) {
   SomeRun(1, other_epsilon).save(folder.path(), 5);
   const auto message_with = [&](const char* other) {
     const std::vector<fs::path> both = {folder / "step-1", folder / other};
-    return error_of([&] { average_models(both, folder / "mean"); });
+    return error_of([&] { ModelMean(both).save(folder / "mean"); });
   };
   EXPECT_NE(message_with("step-4").find(
                 "step-1': its 'position' is rotary, but the other's is sinusoidal"),
@@ -255,9 +255,9 @@ TEST(Average, OfDifferentModelsIsAnErrorAndWritesNothing) {
       << message_with("step-5");
   for (const char* other : {"step-2", "step-3", "nothing"}) {
     const std::vector<fs::path> both = {folder / "step-1", folder / other};
-    EXPECT_THROW(average_models(both, folder / "mean"), Error) << other;
+    EXPECT_THROW(ModelMean(both).save(folder / "mean"), Error) << other;
   }
-  EXPECT_THROW(average_models({}, folder / "mean"), Error);
+  EXPECT_THROW(ModelMean({}), Error);
   EXPECT_FALSE(fs::exists(folder / "mean"));
 }
 

@@ -11,12 +11,21 @@
 
 namespace nunchi::testing {
 
+// A value that is not a scalar.
+struct ReadTensor {
+  std::string tag, plugin, content;  // the plugin's name and its own message
+  std::uint64_t type = 0;            // of the tensor
+  std::vector<std::uint64_t> sizes;  // its shape
+  std::vector<std::string> texts;    // its strings
+};
+
 struct ReadEvent {
   double seconds = 0;
   std::int64_t step = 0;
   std::string version;
   bool starts_session = false;
   std::vector<std::pair<std::string, float>> values;
+  std::vector<ReadTensor> tensors;
 };
 
 class EventReader {
@@ -90,7 +99,7 @@ class EventReader {
           event.version = in.take(in.varint());
           break;
         case 5 * 8 + 2:
-          event.values = summary(in.take(in.varint()));
+          read_summary(in.take(in.varint()), event);
           break;
         case 7 * 8 + 2:
           event.starts_session = in.take(in.varint()) == std::string_view("\x08\x01", 2);
@@ -102,17 +111,56 @@ class EventReader {
     return event;
   }
 
-  static std::vector<std::pair<std::string, float>> summary(std::string_view bytes) {
-    std::vector<std::pair<std::string, float>> values;
+  static void read_summary(std::string_view bytes, ReadEvent& event) {
     for (EventReader in(bytes); !in.rest_.empty();) {
       if (in.varint() != 1 * 8 + 2) throw std::runtime_error("an unknown field");
       EventReader value(in.take(in.varint()));
       if (value.varint() != 1 * 8 + 2) throw std::runtime_error("a value without a name");
       std::string name(value.take(value.varint()));
-      if (value.varint() != 2 * 8 + 5) throw std::runtime_error("a value that is not a float");
-      values.emplace_back(std::move(name), value.number<float>());
+      const std::uint64_t field = value.varint();
+      if (field == 2 * 8 + 5) {
+        event.values.emplace_back(std::move(name), value.number<float>());
+        continue;
+      }
+      if (field != 8 * 8 + 2) throw std::runtime_error("neither a float nor a tensor");
+      ReadTensor& tensor = event.tensors.emplace_back();
+      tensor.tag = std::move(name);
+      read_tensor(value.take(value.varint()), tensor);
+      if (value.varint() != 9 * 8 + 2) throw std::runtime_error("a tensor without metadata");
+      EventReader metadata(value.take(value.varint()));
+      if (metadata.varint() != 1 * 8 + 2) throw std::runtime_error("metadata without a plugin");
+      EventReader plugin(metadata.take(metadata.varint()));
+      if (plugin.varint() != 1 * 8 + 2) throw std::runtime_error("a plugin without a name");
+      tensor.plugin = plugin.take(plugin.varint());
+      if (plugin.varint() != 2 * 8 + 2) throw std::runtime_error("a plugin without content");
+      tensor.content = plugin.take(plugin.varint());
     }
-    return values;
+  }
+
+  static void read_tensor(std::string_view bytes, ReadTensor& tensor) {
+    for (EventReader in(bytes); !in.rest_.empty();) {
+      switch (in.varint()) {
+        case 1 * 8 + 0:
+          tensor.type = in.varint();
+          break;
+        case 2 * 8 + 2:
+          for (EventReader shape(in.take(in.varint())); !shape.rest_.empty();) {
+            if (shape.varint() != 2 * 8 + 2) throw std::runtime_error("an unknown field");
+            EventReader size(shape.take(shape.varint()));
+            if (size.varint() != 1 * 8 + 0) throw std::runtime_error("an unknown field");
+            tensor.sizes.push_back(size.varint());
+          }
+          break;
+        case 5 * 8 + 2:
+          in.take(in.varint());
+          break;
+        case 8 * 8 + 2:
+          tensor.texts.emplace_back(in.take(in.varint()));
+          break;
+        default:
+          throw std::runtime_error("an unknown field");
+      }
+    }
   }
 
   std::string_view rest_;

@@ -76,7 +76,7 @@ TEST(MetricsLog, JsonLinesAndEventsHaveTheSameNumbers) {
   EXPECT_EQ(lines[0]["train/loss"].get<double>(), third);
   EXPECT_EQ(lines[0]["train/learning_rate"].get<double>(), 5e-7);
   EXPECT_TRUE(lines[1]["train/loss"].is_null());
-  const auto events = EventReader::read(content(folder / "events/events.out.tfevents.000001"));
+  const auto events = EventReader::read(content(folder / "events.out.tfevents.000001"));
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[2].values[0].second, static_cast<float>(third));
   EXPECT_TRUE(std::isnan(events[3].values[0].second));
@@ -98,10 +98,53 @@ TEST(MetricsLog, AResumedRunRemovesTheStepsThatItRepeats) {
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[1]["step"], 20);
   EXPECT_EQ(lines[2]["a"], 31);
-  const auto events = EventReader::read(content(folder / "events/events.out.tfevents.000002"));
+  const auto events = EventReader::read(content(folder / "events.out.tfevents.000002"));
   ASSERT_EQ(events.size(), 3u);
   EXPECT_TRUE(events[1].starts_session);
   EXPECT_EQ(events[1].step, 21);
+}
+
+TEST(MetricsLog, TensorBoardGetsOptionsSamplesAndTheModelsScore) {
+  const TemporaryFolder folder;
+  MetricsLog log(folder.path(), 0);
+  const std::vector<std::pair<std::string, std::string>> options = {
+      {"model.family", "gpt"}, {"training.max_steps", "300"}, {"model.bias", "true"}};
+  log.write_options(options);
+  log.write_samples(10, std::vector<SampleTranslation>{{"눈", "snow", "eye"}, {"a", "b", ""}});
+  log.write_samples(20, {});
+  log.write_end(30, NamedValue{"final/bleu", 12.5});
+  EXPECT_EQ(content(folder / "log.jsonl"), "") << "only for TensorBoard";
+  const auto events = EventReader::read(content(folder / "events.out.tfevents.000001"));
+  ASSERT_EQ(events.size(), 6u);
+  const ReadTensor& start = events[2].tensors.at(0);
+  EXPECT_EQ(start.tag, "_hparams_/session_start_info");
+  EXPECT_EQ(start.plugin, "hparams");
+  EXPECT_EQ(start.type, 1u);
+  for (const auto& [key, value] : options) EXPECT_NE(start.content.find(key), start.content.npos);
+  EXPECT_NE(start.content.find("gpt"), start.content.npos);
+  EXPECT_EQ(start.content.find("300"), start.content.npos) << "a number is not stored as text";
+  const ReadTensor& samples = events[3].tensors.at(0);
+  EXPECT_EQ(events[3].step, 10);
+  EXPECT_EQ(samples.tag, "validation/translations");
+  EXPECT_EQ(samples.plugin, "text");
+  EXPECT_EQ(samples.type, 7u);
+  EXPECT_EQ(samples.sizes, (std::vector<std::uint64_t>{3, 3}));
+  EXPECT_EQ(samples.texts, (std::vector<std::string>{"source", "reference", "translation", "눈",
+                                                     "snow", "eye", "a", "b", ""}));
+  EXPECT_EQ(events[4].step, 30);
+  EXPECT_EQ(events[4].values.at(0), (std::pair<std::string, float>("final/bleu", 12.5f)));
+  EXPECT_EQ(events[5].tensors.at(0).tag, "_hparams_/session_end_info");
+}
+
+// TensorBoard names a run after the folder of its event files, so all must be in one folder.
+TEST(MetricsLog, EventFilesOfEarlierVersionsAreMoved) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "events");
+  write_text(folder / "events/events.out.tfevents.000001", "old");
+  MetricsLog log(folder.path(), 5);
+  EXPECT_EQ(content(folder / "events.out.tfevents.000001"), "old");
+  EXPECT_TRUE(fs::exists(folder / "events.out.tfevents.000002"));
+  EXPECT_FALSE(fs::exists(folder / "events"));
 }
 
 }  // namespace

@@ -88,13 +88,10 @@ TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
   }
   const std::vector<std::string> user_files = {"notes.txt", "cache/x", "mine.spm",
                                                "checkpoints/notes"};
-  const std::vector<std::string> run_files = {"log.jsonl",
-                                              "model.safetensors",
-                                              "tokenizer.spm",
-                                              "config.json",
-                                              "events/events.out.tfevents.000001",
-                                              "failed/step-2.json",
-                                              "checkpoints/step-5/x"};
+  const std::vector<std::string> run_files = {
+      "log.jsonl",          "model.safetensors",          "tokenizer.spm",
+      "config.json",        "events.out.tfevents.000001", "events/events.out.tfevents.000001",
+      "failed/step-2.json", "checkpoints/step-5/x"};
   for (const auto* names : {&user_files, &run_files}) {
     for (const std::string& name : *names) write_text(folder / name, "x");
   }
