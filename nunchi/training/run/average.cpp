@@ -1,13 +1,12 @@
 #include "nunchi/training/run/average.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/models/format/folder.h"
 #include "nunchi/models/format/safetensors.h"
 #include "nunchi/models/format/tokenizers.h"
@@ -20,19 +19,17 @@ namespace {
 namespace fs = std::filesystem;
 
 template <class T>
-void add_values(const SafetensorsEntry& entry, std::vector<double>& sum) {
-  std::vector<T> values(sum.size());
-  if (!values.empty()) std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
+void add_values(const std::vector<T>& values, std::vector<double>& sum) {
   for (std::size_t i = 0; i < sum.size(); ++i) {
     sum[i] += static_cast<double>(
         static_cast<std::conditional_t<std::is_same_v<T, BFloat16>, float, T>>(values[i]));
   }
 }
 
-void add(const SafetensorsEntry& entry, std::vector<double>& sum) {
-  if (entry.dtype == DType::f64) return add_values<double>(entry, sum);
-  if (entry.dtype == DType::bf16) return add_values<BFloat16>(entry, sum);
-  add_values<float>(entry, sum);
+void add(const SafetensorsFile& file, const StoredTensor& tensor, std::vector<double>& sum) {
+  if (tensor.dtype == DType::f64) return add_values(file.values<double>(tensor), sum);
+  if (tensor.dtype == DType::bf16) return add_values(file.values<BFloat16>(tensor), sum);
+  add_values(file.values<float>(tensor), sum);
 }
 
 // The names of the files beside the weights in a model folder.
@@ -48,8 +45,7 @@ std::vector<fs::path> companion_files(const fs::path& folder) {
 }
 
 bool same_content(const fs::path& a, const fs::path& b) {
-  const MappedFile left(a), right(b);
-  return std::ranges::equal(left.bytes(), right.bytes());
+  return read_small_file(a) == read_small_file(b);
 }
 
 // Throws Error when the two models cannot be averaged. The tensors of each must match its config.
@@ -83,15 +79,16 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
   // Owns the values of `entries` until the file is written.
   std::vector<std::vector<float>> means;
   std::vector<SafetensorsEntry> entries;
-  for (const SafetensorsEntry& entry : files.front().entries()) {
-    std::vector<double> sum(entry.bytes.size() / size_of(entry.dtype), 0);
-    for (const SafetensorsFile& file : files) add(*file.find(entry.name), sum);
+  for (const StoredTensor& tensor : files.front().tensors()) {
+    std::vector<double> sum(tensor.elements(), 0);
+    for (const SafetensorsFile& file : files) add(file, *file.find(tensor.name), sum);
     std::vector<float>& mean = means.emplace_back(sum.size());
     for (std::size_t i = 0; i < sum.size(); ++i) {
       mean[i] = static_cast<float>(sum[i] / static_cast<double>(files.size()));
     }
-    entries.push_back({entry.name, DType::f32, entry.shape, std::as_bytes(std::span(mean))});
+    entries.push_back({tensor.name, DType::f32, tensor.shape, std::as_bytes(std::span(mean))});
   }
+  for (const SafetensorsFile& file : files) file.check_unchanged();
   std::error_code failure;
   // "runs/mean/" becomes "runs/mean".
   const fs::path target = out.has_filename() ? out : out.parent_path();
@@ -101,9 +98,9 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
   AtomicFolder folder(has_files ? target / "" : target);
   folder.fill([&](const fs::path& into) {
     for (const fs::path& name : companion_files(folders.front())) {
-      const MappedFile content(folders.front() / name);
+      const std::string content = read_small_file(folders.front() / name);
       AtomicFile copy(into / name);
-      copy.write(content.bytes());
+      copy.write(std::as_bytes(std::span(content)));
       copy.commit();
     }
     write_safetensors(into / "model.safetensors", entries, {{"format", "nunchi"}});
