@@ -19,6 +19,7 @@ std::unique_ptr<LineSource> open_input(const std::string& path) {
 
 Output::Output(const std::string& path) {
   if (path == "-") return;
+  remove_abandoned_files(std::filesystem::path(path).parent_path());
   file_.emplace(path);
   removed_.emplace(file_->temporary(), path);
 }

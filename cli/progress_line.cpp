@@ -71,6 +71,18 @@ std::string duration(double seconds) {
                    : fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
+std::string learning_line(const LearnProgress& progress) {
+  switch (progress.stage) {
+    case LearnProgress::Stage::reading:
+      return fmt::format("reading the text  {} lines", grouped(progress.lines));
+    case LearnProgress::Stage::counting:
+      return fmt::format("counting the words of {} lines", grouped(progress.lines));
+    case LearnProgress::Stage::learning:
+      break;
+  }
+  return bar(progress.fraction) + " learning the tokenizer";
+}
+
 std::string training_line(const TrainingProgress& progress, std::size_t columns) {
   std::string line = "step " + grouped(progress.step);
   if (progress.total_steps > 0) line += " of " + grouped(progress.total_steps);

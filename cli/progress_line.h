@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/progress.h"
 
 namespace nunchi::cli {
@@ -34,6 +35,9 @@ class ProgressLine {
   Clock::time_point next_update_;
 };
 
+// "reading the text  12,345 lines", "counting the words of 12,345 lines", or
+// "[#####.....] learning the tokenizer".
+std::string learning_line(const LearnProgress& progress);
 // "[#####.....]", `fraction` from 0 to 1.
 std::string bar(double fraction, std::size_t width = 20);
 // "1:02:03", "2:03".

@@ -13,6 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/option_group.h"
+#include "cli/progress_line.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
@@ -88,6 +89,7 @@ struct Problems {
 
 void train(const TrainArguments& arguments) {
   // Opened first, so that an output that cannot be written is reported immediately.
+  remove_abandoned_files(fs::path(arguments.output).parent_path());
   AtomicFile file(arguments.output);
   const RemovedWhenStopped removed(file.temporary(), arguments.output);
   std::unique_ptr<LineReader> reader;
@@ -99,7 +101,12 @@ void train(const TrainArguments& arguments) {
       reader = std::make_unique<LineReader>(*input++);
     }
   };
-  const LearnedTokenizer learned = learn_tokenizer(arguments.options, next_line);
+  const LearnedTokenizer learned = [&] {
+    ProgressLine line;
+    return learn_tokenizer(arguments.options, next_line, {.progress = [&](const auto& progress) {
+                             line.update(learning_line(progress));
+                           }});
+  }();
   file.write(std::as_bytes(std::span(learned.bytes)));
   file.commit();
   const std::string tokens =

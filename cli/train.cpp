@@ -37,6 +37,7 @@ std::string line_of(const PrepareProgress& progress) {
 TrainingRunOptions run_options(const ContextBase& context, ProgressLine& line) {
   return {.threads = context.threads(),
           .note = [&](const std::string& sentence) { line.print(sentence); },
+          .learning = [&](const LearnProgress& progress) { line.update(learning_line(progress)); },
           .progress = [&](const PrepareProgress& progress) { line.update(line_of(progress)); },
           .stop = &StopSignals::requested()};
 }

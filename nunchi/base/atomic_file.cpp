@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -38,6 +39,17 @@ bool follow_links(fs::path& path) {
     path = path.parent_path() / link_target;  // an absolute target replaces the path
   }
   return true;
+}
+
+constexpr const char *kTemporaryPrefix = ".nunchi-", *kTemporarySuffix = ".tmp";
+
+// Whether the name in the folder belongs to the open file.
+bool names_file(int folder, const std::string& name, int file) {
+  struct stat named {
+  }, opened{};
+  return ::fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstat(file, &opened) == 0 && named.st_dev == opened.st_dev &&
+         named.st_ino == opened.st_ino;
 }
 
 }  // namespace
@@ -78,17 +90,26 @@ void AtomicFile::make_temporary() {
   const fs::path folder = target_.has_parent_path() ? target_.parent_path() : ".";
   folder_.value = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_.value < 0) fail(errno);
-  const std::string prefix = ".nunchi-" + std::to_string(::getpid()) + "-";
-  for (int n = 0; file_.value < 0; ++n) {
-    temporary_ = prefix + std::to_string(n) + ".tmp";
+  const std::string prefix = kTemporaryPrefix + std::to_string(::getpid()) + "-";
+  for (int n = 0;; ++n) {
+    temporary_ = prefix + std::to_string(n) + kTemporarySuffix;
     // 0666: the user's umask decides, as for any other file.
     file_.value =
         ::openat(folder_.value, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file_.value >= 0 || errno == EEXIST) continue;
-    const int reason = errno;
-    temporary_.clear();
-    fail(reason);
+    if (file_.value < 0 && errno != EEXIST) {
+      const int reason = errno;
+      temporary_.clear();
+      fail(reason);
+    }
+    if (file_.value >= 0 && lock_temporary()) return;
+    file_.close();
   }
+}
+
+bool AtomicFile::lock_temporary() const {
+  // Other errors: a file system without locks. There, no file is taken for an abandoned one.
+  if (::flock(file_.value, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+  return names_file(folder_.value, temporary_, file_.value);
 }
 
 AtomicFile::~AtomicFile() {
@@ -126,5 +147,22 @@ fs::path AtomicFile::temporary() const {
 }
 
 void AtomicFile::fail(int reason) const { throw_write_error(path_, reason); }
+
+void remove_abandoned_files(const fs::path& folder) {
+  const fs::path listed = folder.empty() ? fs::path(".") : folder;
+  std::error_code failure;
+  for (fs::directory_iterator entry(listed, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kTemporaryPrefix) || !name.ends_with(kTemporarySuffix)) continue;
+    const int file = ::open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) continue;
+    // A living process holds the lock of its file.
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0 && names_file(AT_FDCWD, entry->path(), file)) {
+      ::unlink(entry->path().c_str());
+    }
+    ::close(file);
+  }
+}
 
 }  // namespace nunchi

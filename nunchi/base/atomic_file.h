@@ -3,7 +3,8 @@
 // The bytes go to a temporary file in the same folder (.nunchi-PID-N.tmp); commit() syncs it,
 // renames it atomically and syncs the folder. A failure before that, even a crash, leaves an
 // existing file of that name unchanged. A killed process can leave its temporary file behind; it is
-// never read and does no harm.
+// never read. The process locks its temporary file, so that others can recognise an abandoned one:
+// remove_abandoned_files() removes those.
 //
 // The new file gets the mode of the file that it replaces, and its owner if the system permits. A
 // link stays a link: its target is replaced. Anything other than a regular file (a terminal, a
@@ -46,6 +47,8 @@ class AtomicFile {
 
   void open_directly();
   void make_temporary();
+  // False if remove_abandoned_files() has taken the file for an abandoned one.
+  bool lock_temporary() const;
   [[noreturn]] void fail(int reason) const;
 
   std::filesystem::path path_;    // as given
@@ -56,5 +59,9 @@ class AtomicFile {
   // The temporary file's name inside the folder; empty after commit() and without a temporary file.
   std::string temporary_;
 };
+
+// Removes the temporary files in `folder` whose processes were killed. Other processes may write
+// there at the same time. Errors are ignored.
+void remove_abandoned_files(const std::filesystem::path& folder);
 
 }  // namespace nunchi

@@ -5,8 +5,8 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/base/json_options.h"
-#include "nunchi/base/mapped_file.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/base/yaml_options.h"
 
 namespace nunchi {
@@ -65,9 +65,7 @@ Options Options::from_json(std::string_view text, const std::string& name) {
 }
 
 Options Options::read_yaml(const std::filesystem::path& file) {
-  const MappedFile mapped(file);
-  const std::span<const std::byte> bytes = mapped.bytes();
-  return from_yaml({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
+  return from_yaml(read_small_file(file), file.string());
 }
 
 void Options::set(const std::string& assignment) {

@@ -228,11 +228,11 @@ std::int64_t BatchOrder::cut_count() const { return options_.text_window > 0 ? k
 
 std::int64_t BatchOrder::pairs_of(const PairStore& store) const {
   if (options_.text_window == 0) return store.size();
-  return FirstCut(std::ssize(store.tokens()) - 1, options_.text_window).window_count();
+  return FirstCut(store.token_count() - 1, options_.text_window).window_count();
 }
 
 BatchOrder::Window BatchOrder::window(const Part& part, std::int64_t number) const {
-  const std::int64_t tokens = std::ssize(part.store->tokens()) - 1;
+  const std::int64_t tokens = part.store->token_count() - 1;
   const FirstCut first_cut(tokens, options_.text_window);
   const auto cut = static_cast<std::uint32_t>(number / part.pairs);
   const auto index = static_cast<std::uint32_t>(&part - parts_.data());
@@ -247,17 +247,23 @@ BatchOrder::Window BatchOrder::window(const Part& part, std::int64_t number) con
   return {begin, end - begin + 1};
 }
 
-std::span<const std::int32_t> BatchOrder::source(std::int64_t pair) const {
-  if (options_.text_window > 0) return {};
+PairTokens BatchOrder::read(std::int64_t pair, Tokens& buffer) const {
   const auto [part, number] = find(pair);
-  return part->store->source(number);
+  if (options_.text_window == 0) return part->store->read(number, buffer);
+  const auto [begin, tokens] = window(*part, number);
+  buffer.resize(static_cast<std::size_t>(tokens));
+  part->store->read_text(begin, buffer);
+  return {.source = {}, .target = buffer};
 }
 
 Features BatchOrder::features(std::int64_t pair) const {
   const auto [part, number] = find(pair);
   const FeatureStore& store = *part->store->features();
-  const std::span<const float> values = store.values(number);
-  return {.width = store.width(), .values = {values.begin(), values.end()}};
+  return {.width = store.width(), .values = store.values(number)};
+}
+
+void BatchOrder::check_intact() const {
+  for (const Part& part : parts_) part.store->check_intact();
 }
 
 std::int64_t BatchOrder::source_rows(std::int64_t pair) const {
@@ -266,17 +272,10 @@ std::int64_t BatchOrder::source_rows(std::int64_t pair) const {
   return part->store->source_length(number);
 }
 
-std::span<const std::int32_t> BatchOrder::target(std::int64_t pair) const {
-  const auto [part, number] = find(pair);
-  if (options_.text_window == 0) return part->store->target(number);
-  const auto [begin, tokens] = window(*part, number);
-  return part->store->tokens().subspan(static_cast<std::size_t>(begin),
-                                       static_cast<std::size_t>(tokens));
-}
-
 std::int64_t BatchOrder::target_tokens(std::int64_t pair) const {
-  const auto length = static_cast<std::int64_t>(target(pair).size());
-  return options_.text_window > 0 ? length - 1 : length + 1;
+  const auto [part, number] = find(pair);
+  if (options_.text_window > 0) return window(*part, number).tokens - 1;
+  return part->store->target_length(number) + 1;
 }
 
 std::uint64_t BatchOrder::fingerprint() const {

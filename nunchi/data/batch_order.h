@@ -76,15 +76,19 @@ class BatchOrder {
 
   // Number of pairs in an epoch.
   std::int64_t epoch_pairs() const;
-  // The pair's source on the host: tokens (none for a window of a text), or features.
-  std::span<const std::int32_t> source(std::int64_t pair) const;
+  // Reads the pair into `buffer`, which the result refers to. A window of a text has no source, and
+  // one token more than there are to predict. Throws Error when the file of the pairs has become
+  // shorter or cannot be read.
+  PairTokens read(std::int64_t pair, Tokens& buffer) const;
+  // The pair's source, if it consists of features; throws like read().
   Features features(std::int64_t pair) const;
+  // Throws Error when a file of the pairs was overwritten and is damaged. To be called between
+  // reading pairs and using them.
+  void check_intact() const;
   // Whether sources consist of features. All parts agree.
   bool has_features() const { return has_features_; }
   // Tokens or rows of features.
   std::int64_t source_rows(std::int64_t pair) const;
-  // The target tokens; a window has one token more than there are to predict.
-  std::span<const std::int32_t> target(std::int64_t pair) const;
   // Number of tokens to predict: the target and </s>, or a window without its first token.
   std::int64_t target_tokens(std::int64_t pair) const;
   const BatchOptions& options() const { return options_; }

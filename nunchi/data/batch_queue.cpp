@@ -13,18 +13,19 @@ HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs) 
   HostBatch batch;
   std::vector<Tokens> tokens;
   std::vector<Features> features;
+  Tokens buffer;
   for (const std::uint32_t pair : pairs) {
+    const auto [source, target] = order.read(pair, buffer);
     if (order.has_features()) {
       features.push_back(order.features(pair));
     } else {
-      const auto source = order.source(pair);
       tokens.emplace_back(source.begin(), source.end());
     }
-    const auto target = order.target(pair);
     batch.targets.emplace_back(target.begin(), target.end());
     batch.pairs.push_back(pair);
     batch.target_tokens += order.target_tokens(pair);
   }
+  order.check_intact();
   if (order.has_features()) {
     batch.sources = std::move(features);
   } else {

@@ -27,7 +27,8 @@ struct HostBatch {
   std::int64_t target_tokens = 0;   // tokens to predict, </s> included
 };
 
-// These pairs as a batch that belongs to no epoch.
+// These pairs as a batch that belongs to no epoch. Throws Error when a file of the pairs has become
+// shorter or was overwritten.
 HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs);
 
 // The position of a training run: the next batch. A number equal to the epoch's batch count means
@@ -50,7 +51,8 @@ class BatchQueue {
   BatchQueue& operator=(const BatchQueue&) = delete;
 
   // Waits for the batch if necessary. An exception of the background thread is rethrown here, after
-  // all earlier batches: Error when the data have no pairs, or when the epoch has no such batch.
+  // all earlier batches: Error when the data have no pairs, when the epoch has no such batch, or
+  // when a file of the pairs has become shorter or was overwritten.
   HostBatch next();
 
  private:

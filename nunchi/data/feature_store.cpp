@@ -22,38 +22,32 @@ static_assert(sizeof(Footer) == 11 * 8);
 
 }  // namespace
 
-FeatureStore parse_features(std::span<const std::byte> bytes, const std::string& display_name) {
-  const HashedFileReader file(bytes, display_name, kFormat);
-  const auto check = [&](bool holds, const char* problem) { file.check(holds, problem); };
-  const auto footer = file.footer<Footer>();
+FeatureStore::FeatureStore(RandomAccessFile file) {
+  HashedFileReader reader(file, kFormat);
+  const auto check = [&](bool holds, const char* problem) { reader.check(holds, problem); };
+  const auto footer = reader.footer<Footer>();
   // Checked before any multiplication, so that nothing can overflow.
-  const std::uint64_t max_count = bytes.size();
+  const std::uint64_t max_count = file.size();
   check(footer.examples < max_count && footer.rows < max_count && footer.width > 0 &&
             footer.width < max_count && footer.rows <= max_count / footer.width,
         "its counts are wrong");
-  const std::uint64_t rows_begin =
-      HashedFormat::kHeaderBytes + padded_to_8(4 * footer.rows * footer.width);
-  file.check_index(footer, rows_begin, rows_begin + 8 * (footer.examples + 1));
-
-  FeatureStore store;
-  store.values_ = file.values_at<float>(HashedFormat::kHeaderBytes, footer.rows * footer.width);
-  store.first_rows_ = file.values_at<std::uint64_t>(rows_begin, footer.examples + 1);
-  store.width_ = static_cast<std::int64_t>(footer.width);
-  store.key_ = footer.key;
-  store.values_digest_ = footer.values_digest;
-  check(store.first_rows_.front() == 0 && store.first_rows_.back() == footer.rows,
+  const std::uint64_t value_bytes = 4 * footer.rows * footer.width;
+  const std::uint64_t rows_begin = HashedFormat::kHeaderBytes + padded_to_8(value_bytes);
+  reader.check_size(footer, rows_begin + 8 * (footer.examples + 1));
+  first_rows_ = reader.table<std::uint64_t>(rows_begin, footer.examples + 1);
+  reader.check_index(footer);
+  width_ = static_cast<std::int64_t>(footer.width);
+  key_ = footer.key;
+  check(first_rows_.front() == 0 && first_rows_.back() == footer.rows,
         "its examples do not cover its rows");
-  for (std::size_t i = 0; i + 1 < store.first_rows_.size(); ++i) {
-    check(store.first_rows_[i] < store.first_rows_[i + 1], "an example has no rows");
+  for (std::size_t i = 0; i + 1 < first_rows_.size(); ++i) {
+    check(first_rows_[i] < first_rows_[i + 1], "an example has no rows");
   }
-  return store;
+  values_.emplace(std::move(file), value_bytes, footer.values_digest);
 }
 
 FeatureStore FeatureStore::open(const std::filesystem::path& path) {
-  MappedFile mapping(path);
-  FeatureStore store = parse_features(mapping.bytes(), path.string());
-  store.mapping_ = std::move(mapping);
-  return store;
+  return FeatureStore(RandomAccessFile(path));
 }
 
 std::int64_t FeatureStore::rows(std::int64_t example) const {
@@ -61,14 +55,11 @@ std::int64_t FeatureStore::rows(std::int64_t example) const {
   return static_cast<std::int64_t>(first_rows_[index + 1] - first_rows_[index]);
 }
 
-std::span<const float> FeatureStore::values(std::int64_t example) const {
-  const auto begin = first_rows_[static_cast<std::size_t>(example)];
-  return values_.subspan(static_cast<std::size_t>(begin) * static_cast<std::size_t>(width_),
-                         static_cast<std::size_t>(rows(example) * width_));
-}
-
-bool FeatureStore::values_are_intact() const {
-  return ContentHash().update(std::as_bytes(values_)).digest() == values_digest_;
+std::vector<float> FeatureStore::values(std::int64_t example) const {
+  std::vector<float> values(static_cast<std::size_t>(rows(example) * width_));
+  const std::uint64_t first_row = first_rows_[static_cast<std::size_t>(example)];
+  values_->read(first_row * static_cast<std::uint64_t>(width_), std::span(values));
+  return values;
 }
 
 FeatureWriter::FeatureWriter(const std::filesystem::path& path, const Digest& key,

@@ -1,4 +1,4 @@
-// The features of many examples in one file, mapped into memory.
+// The features of many examples in one file; they are read when they are used.
 //
 //   64 bytes   "nunchi features 1\n" and zeros
 //   4 * R * F  the rows of all examples, f32, one example after another
@@ -7,55 +7,47 @@
 //              file's size, the digest (2) of everything from the table of first rows to here
 //
 // Zeros pad each section to a multiple of 8 bytes; numbers are little-endian. The reader trusts
-// nothing: it checks every size and offset against the file when it opens it.
+// nothing: it checks every size and offset against the file when it opens it, and every read.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/data/hashed_file.h"
 
 namespace nunchi {
 
-// Immutable; any number of threads may read it at the same time. Movable; spans stay valid as long
-// as the store they came from, or the one it was moved to, lives.
+// Immutable; any number of threads may read it at the same time. Movable.
 class FeatureStore {
  public:
   // Throws Error when the file is missing or not a valid file of features. Does not read the
   // values.
   static FeatureStore open(const std::filesystem::path& path);
+  explicit FeatureStore(RandomAccessFile file);
 
   std::int64_t size() const { return std::ssize(first_rows_) - 1; }  // examples
   std::int64_t width() const { return width_; }                      // F
   std::int64_t rows(std::int64_t example) const;
-  std::span<const float> values(std::int64_t example) const;  // [rows, F]
+  // Throws Error when the file has become shorter or cannot be read.
+  std::vector<float> values(std::int64_t example) const;  // [rows, F]
 
   // Identifies the data that the features were made from; equal keys mean equal features.
   const Digest& key() const { return key_; }
   // Reads all values and compares them with their digest.
-  bool values_are_intact() const;
+  bool values_are_intact() const { return values_->are_intact(); }
+  // See StoredValues.
+  void check_intact() const { values_->check_intact(); }
 
  private:
-  friend FeatureStore parse_features(std::span<const std::byte>, const std::string&);
-  FeatureStore() = default;
-
-  std::optional<MappedFile> mapping_;
-  std::span<const float> values_;
-  std::span<const std::uint64_t> first_rows_;
+  std::vector<std::uint64_t> first_rows_;
   std::int64_t width_ = 0;
   Digest key_;
-  Digest values_digest_;
+  std::optional<StoredValues> values_;  // always set
 };
-
-// Like FeatureStore::open(), for the bytes of a file at an address that is a multiple of 8, called
-// `display_name` in errors. `bytes` must outlive the result.
-FeatureStore parse_features(std::span<const std::byte> bytes, const std::string& display_name);
 
 // Writes such a file, one example at a time. The file exists only after commit(). Throws Error
 // with the system's reason when it cannot be written.

@@ -1,5 +1,6 @@
 #include "nunchi/data/hashed_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "nunchi/base/error.h"
@@ -12,18 +13,50 @@ std::array<std::byte, HashedFormat::kHeaderBytes> HashedFormat::header_bytes() c
   return bytes;
 }
 
-HashedFileReader::HashedFileReader(std::span<const std::byte> bytes, std::string display_name,
-                                   const HashedFormat& format)
-    : bytes_(bytes), display_name_(std::move(display_name)), format_(format) {
-  check(bytes.size() >= HashedFormat::kHeaderBytes && bytes.size() % 8 == 0, "its size is wrong");
-  const auto header = format.header_bytes();
-  check(std::memcmp(bytes.data(), header.data(), header.size()) == 0, "its header is wrong");
+HashedFileReader::HashedFileReader(const RandomAccessFile& file, const HashedFormat& format)
+    : file_(file), format_(format) {
+  check(file.size() >= HashedFormat::kHeaderBytes && file.size() % 8 == 0, "its size is wrong");
+  std::array<std::byte, HashedFormat::kHeaderBytes> header;
+  file.read(0, header);
+  check(header == format.header_bytes(), "its header is wrong");
 }
 
 void HashedFileReader::check(bool holds, const char* problem) const {
   if (holds) return;
-  throw Error(display_name_ + " is not a valid file of " + std::string(format_.contents) + ": " +
+  throw Error(file_.name() + " is not a valid file of " + std::string(format_.contents) + ": " +
               problem + ".");
+}
+
+StoredValues::StoredValues(RandomAccessFile file, std::uint64_t bytes, const Digest& digest)
+    : file_(std::move(file)),
+      bytes_(bytes),
+      digest_(digest),
+      verified_(std::make_unique<Verified>()) {
+  verified_->stamp = file_.opened();
+}
+
+bool StoredValues::are_intact() const {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(bytes_, std::uint64_t{1} << 20));
+  ContentHash hash;
+  for (std::uint64_t done = 0; done < bytes_;) {
+    const auto chunk =
+        std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), bytes_ - done));
+    file_.read(HashedFormat::kHeaderBytes + done, chunk);
+    hash.update(chunk);
+    done += chunk.size();
+  }
+  return hash.digest() == digest_;
+}
+
+void StoredValues::check_intact() const {
+  const WriteStamp stamp = file_.stamp();
+  const std::lock_guard lock(verified_->mutex);
+  if (stamp == verified_->stamp) return;
+  // A file can be touched, or copied over itself, without damage.
+  if (!are_intact()) {
+    throw Error(file_.name() + " was overwritten while it was in use and is damaged");
+  }
+  verified_->stamp = stamp;
 }
 
 HashedFileWriter::HashedFileWriter(const std::filesystem::path& path, const HashedFormat& format)

@@ -4,12 +4,10 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "nunchi/base/error.h"
-#include "nunchi/base/mapped_file.h"
 
 namespace nunchi {
 namespace {
@@ -56,41 +54,49 @@ bool read_shape(std::string_view text, std::int64_t& rows, std::int64_t& columns
 
 }  // namespace
 
-Features parse_npy(std::span<const std::byte> bytes, const std::string& name) {
+Features parse_npy(const RandomAccessFile& file) {
   const auto check = [&](bool holds, const char* problem) {
-    if (!holds) throw Error(name + " is not a file of features: " + problem + ".");
+    if (!holds) throw Error(file.name() + " is not a file of features: " + problem + ".");
   };
-  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  check(all.starts_with(kMagic) && all.size() >= 12, "it is not in NumPy's .npy format");
-  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(bytes[i]); };
+  constexpr std::size_t kPrefix = 12;  // the magic, the version and the header's length
+  std::string prefix(std::min<std::uint64_t>(file.size(), kPrefix), '\0');
+  file.read(0, std::as_writable_bytes(std::span(prefix)));
+  check(prefix.starts_with(kMagic) && prefix.size() == kPrefix, "it is not in NumPy's .npy format");
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(prefix[i]));
+  };
   const std::size_t version = byte(6);
   check(version >= 1 && version <= 3, "its format version is unknown");
   const std::size_t begin = version == 1 ? 10 : 12;
   const std::size_t length = version == 1
                                  ? byte(8) | byte(9) << 8
                                  : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
-  check(length <= all.size() - begin, "its header reaches past its end");
-  const Header header(all.substr(begin, length));
+  check(length <= file.size() - begin, "its header reaches past its end");
+  std::string text(length, '\0');
+  file.read(begin, std::as_writable_bytes(std::span(text)));
+  const Header header(text);
   check(header.value("descr").starts_with("'<f4'"), "its numbers are not f32 ('<f4')");
   check(header.value("fortran_order").starts_with("False"), "it is in column-major order");
   std::int64_t rows = 0, columns = 0;
   check(read_shape(header.value("shape"), rows, columns), "it is not a matrix [rows, features]");
   check(rows > 0 && columns > 0, "it is empty");
-  const std::string_view numbers = all.substr(begin + length);
+  const std::uint64_t bytes = file.size() - begin - length;
   // Divides instead of multiplying, so that nothing can overflow.
-  const auto count = static_cast<std::int64_t>(numbers.size() / sizeof(float));
-  check(numbers.size() % sizeof(float) == 0 && count % rows == 0 && count / rows == columns,
+  const auto count = static_cast<std::int64_t>(bytes / sizeof(float));
+  check(bytes % sizeof(float) == 0 && count % rows == 0 && count / rows == columns,
         "its size does not match its shape");
-  Features features{.width = columns, .values = std::vector<float>(numbers.size() / sizeof(float))};
-  std::memcpy(features.values.data(), numbers.data(), numbers.size());
+  Features features{.width = columns,
+                    .values = file.read_values<float>(begin + length, bytes / sizeof(float))};
   check(std::ranges::all_of(features.values, [](float value) { return std::isfinite(value); }),
         "it has a number that is not finite");
   return features;
 }
 
 Features read_npy(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  return parse_npy(file.bytes(), path.string());
+  const RandomAccessFile file(path);
+  Features features = parse_npy(file);
+  file.check_unchanged();
+  return features;
 }
 
 }  // namespace nunchi

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/data/feature_batch.h"
 
 namespace nunchi {
@@ -12,7 +12,7 @@ namespace nunchi {
 // the file, for anything else: no rows or columns, another type, numbers that are not finite, a
 // size that does not match the header.
 Features read_npy(const std::filesystem::path& path);
-// The same for the bytes of a file, called `name` in errors.
-Features parse_npy(std::span<const std::byte> bytes, const std::string& name);
+// The same for an open file.
+Features parse_npy(const RandomAccessFile& file);
 
 }  // namespace nunchi

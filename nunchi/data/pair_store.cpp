@@ -71,55 +71,66 @@ std::string to_text(const PairReport& report, const char* kept) {
   return text;
 }
 
-PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& display_name) {
-  const HashedFileReader file(bytes, display_name, kFormat);
-  const auto check = [&](bool holds, const char* problem) { file.check(holds, problem); };
-  const auto footer = file.footer<Footer>();
+PairStore::PairStore(RandomAccessFile file) {
+  HashedFileReader reader(file, kFormat);
+  const auto check = [&](bool holds, const char* problem) { reader.check(holds, problem); };
+  const auto footer = reader.footer<Footer>();
   // Checked before any multiplication, so that nothing can overflow.
-  check(footer.pairs < bytes.size() && footer.tokens < bytes.size(), "its counts are wrong");
+  check(footer.pairs < file.size() && footer.tokens < file.size(), "its counts are wrong");
   const std::uint64_t offsets_begin = HashedFormat::kHeaderBytes + padded_to_8(4 * footer.tokens);
   const std::uint64_t lengths_begin = offsets_begin + 8 * (footer.pairs + 1);
   const std::uint64_t footer_begin = lengths_begin + padded_to_8(4 * footer.pairs);
-  file.check_index(footer, offsets_begin, footer_begin);
+  reader.check_size(footer, footer_begin);
+  offsets_ = reader.table<std::uint64_t>(offsets_begin, footer.pairs + 1);
+  source_lengths_ = reader.table<std::uint32_t>(lengths_begin, footer.pairs);
+  reader.check_index(footer);
   check(adds_up(footer.report, footer.pairs), "its report does not add up");
-
-  PairStore store;
-  store.tokens_ = file.values_at<std::int32_t>(HashedFormat::kHeaderBytes, footer.tokens);
-  store.offsets_ = file.values_at<std::uint64_t>(offsets_begin, footer.pairs + 1);
-  store.source_lengths_ = file.values_at<std::uint32_t>(lengths_begin, footer.pairs);
-  store.key_ = footer.key;
-  store.tokens_digest_ = footer.values_digest;
-  store.report_ = footer.report;
-  check(store.offsets_.front() == 0 && store.offsets_.back() == footer.tokens,
+  key_ = footer.key;
+  report_ = footer.report;
+  check(offsets_.front() == 0 && offsets_.back() == footer.tokens,
         "its pairs do not cover its tokens");
-  for (std::size_t pair = 0; pair < store.source_lengths_.size(); ++pair) {
-    const std::uint64_t begin = store.offsets_[pair], end = store.offsets_[pair + 1];
+  for (std::size_t pair = 0; pair < source_lengths_.size(); ++pair) {
+    const std::uint64_t begin = offsets_[pair], end = offsets_[pair + 1];
     check(begin <= end && end <= footer.tokens, "a pair begins after its end");
     // A source has at least one token and </s>; a target has at least one token.
-    const std::uint32_t source = store.source_lengths_[pair];
-    check(source < end - begin && source >= (store.has_sources() ? 2u : 0u),
-          "a pair has an empty side");
-    check(store.has_sources() || source == 0, "some of its pairs have no source");
+    const std::uint32_t source = source_lengths_[pair];
+    check(source < end - begin && source >= (has_sources() ? 2u : 0u), "a pair has an empty side");
+    check(has_sources() || source == 0, "some of its pairs have no source");
   }
-  return store;
+  tokens_.emplace(std::move(file), 4 * footer.tokens, footer.values_digest);
 }
 
 PairStore PairStore::open(const std::filesystem::path& path) {
-  MappedFile mapping(path);
-  PairStore store = parse_pairs(mapping.bytes(), path.string());
-  store.mapping_ = std::move(mapping);
-  return store;
+  return PairStore(RandomAccessFile(path));
 }
 
-std::span<const std::int32_t> PairStore::source(std::int64_t pair) const {
+PairTokens PairStore::read(std::int64_t pair, Tokens& buffer) const {
   const auto index = static_cast<std::size_t>(pair);
-  return tokens_.subspan(offsets_[index], source_lengths_[index]);
+  buffer.resize(static_cast<std::size_t>(offsets_[index + 1] - offsets_[index]));
+  tokens_->read(offsets_[index], std::span(buffer));
+  const auto tokens = std::span<const std::int32_t>(buffer);
+  return {tokens.first(source_lengths_[index]), tokens.subspan(source_lengths_[index])};
 }
 
-std::span<const std::int32_t> PairStore::target(std::int64_t pair) const {
-  const auto index = static_cast<std::size_t>(pair);
-  const std::uint64_t begin = offsets_[index] + source_lengths_[index];
-  return tokens_.subspan(begin, offsets_[index + 1] - begin);
+Tokens PairStore::source(std::int64_t pair) const {
+  Tokens buffer;
+  const auto source = read(pair, buffer).source;
+  return {source.begin(), source.end()};
+}
+
+Tokens PairStore::target(std::int64_t pair) const {
+  Tokens buffer;
+  const auto target = read(pair, buffer).target;
+  return {target.begin(), target.end()};
+}
+
+void PairStore::read_text(std::int64_t first, std::span<std::int32_t> into) const {
+  tokens_->read(static_cast<std::uint64_t>(first), into);
+}
+
+void PairStore::check_intact() const {
+  tokens_->check_intact();
+  if (features_) features_->check_intact();
 }
 
 void PairStore::attach(FeatureStore features) {
@@ -138,10 +149,6 @@ std::int64_t PairStore::source_length(std::int64_t pair) const {
 std::int64_t PairStore::target_length(std::int64_t pair) const {
   const auto index = static_cast<std::size_t>(pair);
   return static_cast<std::int64_t>(offsets_[index + 1] - offsets_[index] - source_lengths_[index]);
-}
-
-bool PairStore::tokens_are_intact() const {
-  return ContentHash().update(std::as_bytes(tokens_)).digest() == tokens_digest_;
 }
 
 PairWriter::PairWriter(const std::filesystem::path& path, const Digest& key)

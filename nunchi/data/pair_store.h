@@ -1,4 +1,4 @@
-// Tokenised pairs in a file that is mapped into memory: data are read when they are used.
+// Tokenised pairs in a file. The index is kept in memory; tokens are read when they are used.
 //
 //   64 bytes   "nunchi pairs 2\n" and zeros
 //   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ... Examples of
@@ -10,13 +10,13 @@
 //              here
 //
 // Zeros pad each section to a multiple of 8 bytes; numbers are little-endian. The footer comes last
-// so that a writer passes over the file once, with 12 bytes for each pair in memory.
+// so that a writer passes over the file once. Readers and writers need 12 bytes of memory for each
+// pair.
 //
 // The reader trusts nothing: it checks every size, offset and length against the file when it opens
-// it, so that no file can make it read outside of its own bytes.
+// it, and every read, so that no file can make it read outside of its own bytes.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,9 +24,10 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/data/feature_store.h"
 #include "nunchi/data/hashed_file.h"
+#include "nunchi/text/tokens.h"
 
 namespace nunchi {
 
@@ -49,21 +50,30 @@ struct PairReport {
 // `kept` is the noun for a kept line: "pair" or, for a text, "line".
 std::string to_text(const PairReport& report, const char* kept = "pair");
 
-// Immutable; any number of threads may read it at the same time. Movable; spans stay valid as long
-// as the store they came from, or the one it was moved to, lives.
+struct PairTokens {
+  // Ends with </s>; empty if the source consists of features or there is none.
+  std::span<const std::int32_t> source;
+  std::span<const std::int32_t> target;  // without <s> and </s>
+};
+
+// Immutable; any number of threads may read it at the same time. Movable.
 class PairStore {
  public:
   // Throws Error when the file is missing or not a valid file of pairs. Does not read the
   // tokens.
   static PairStore open(const std::filesystem::path& path);
+  explicit PairStore(RandomAccessFile file);
 
   std::int64_t size() const { return static_cast<std::int64_t>(source_lengths_.size()); }
-  // Ends with </s>; empty if the source consists of features or there is none.
-  std::span<const std::int32_t> source(std::int64_t pair) const;
-  // Without <s> and </s>.
-  std::span<const std::int32_t> target(std::int64_t pair) const;
-  // The tokens of all pairs in order: without sources, one long text.
-  std::span<const std::int32_t> tokens() const { return tokens_; }
+  // Reads a pair into `buffer`, which the result refers to. Throws Error when the file has become
+  // shorter or cannot be read.
+  PairTokens read(std::int64_t pair, Tokens& buffer) const;
+  // One side of read().
+  Tokens source(std::int64_t pair) const;
+  Tokens target(std::int64_t pair) const;
+  // The tokens of all pairs in order are, without sources, one long text.
+  std::int64_t token_count() const { return static_cast<std::int64_t>(offsets_.back()); }
+  void read_text(std::int64_t first, std::span<std::int32_t> into) const;
   // The features of the sources; null when the sources are tokens or there are none.
   const FeatureStore* features() const { return features_ ? &*features_ : nullptr; }
   bool has_sources() const {
@@ -76,29 +86,23 @@ class PairStore {
   const Digest& key() const { return key_; }
   const PairReport& report() const { return report_; }
   // Reads all tokens and compares them with their digest.
-  bool tokens_are_intact() const;
+  bool tokens_are_intact() const { return tokens_->are_intact(); }
+  // Throws Error when the file of the tokens or of the features was written to since it was opened
+  // and is damaged. To be called between reading pairs and using them.
+  void check_intact() const;
 
   // Makes `features` the sources of these pairs, which must have none. Throws Error when the
   // numbers of examples and pairs differ.
   void attach(FeatureStore features);
 
  private:
-  friend PairStore parse_pairs(std::span<const std::byte>, const std::string&);
-  PairStore() = default;
-
-  std::optional<MappedFile> mapping_;
-  std::span<const std::int32_t> tokens_;
-  std::span<const std::uint64_t> offsets_;
-  std::span<const std::uint32_t> source_lengths_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<std::uint32_t> source_lengths_;
   Digest key_;
-  Digest tokens_digest_;
   PairReport report_;
+  std::optional<StoredValues> tokens_;  // always set
   std::optional<FeatureStore> features_;
 };
-
-// Like PairStore::open(), for the bytes of a file at an address that is a multiple of 8, called
-// `display_name` in errors. `bytes` must outlive the result.
-PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& display_name);
 
 // Writes such a file, one pair at a time. The file exists only after commit(). Throws Error with
 // the system's reason when it cannot be written.

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/data/byte_stream.h"
 #include "nunchi/data/npy.h"
@@ -344,6 +345,7 @@ PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers
   if (failed) {
     throw Error("cannot make the folder " + options.cache.string() + ": " + failed.message() + ".");
   }
+  remove_abandoned_files(options.cache);
   StoreWriter writer(path, features, key, feature_width(part));
   const PairReport report = tokenize_all(part, tokenizers, options, inputs, writer);
   // Makes sure that the tokenised bytes are the hashed ones.

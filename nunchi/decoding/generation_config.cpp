@@ -3,8 +3,8 @@
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/json_options.h"
-#include "nunchi/base/mapped_file.h"
 #include "nunchi/base/options.h"
+#include "nunchi/base/random_access_file.h"
 
 namespace nunchi {
 namespace {
@@ -24,9 +24,7 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kGenerationConfig;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return options;
-  const MappedFile file(path);
-  const Options tree = Options::from_json(
-      {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
+  const Options tree = Options::from_json(read_small_file(path), path.string());
   OptionReader reader(tree);
   visit_fields(reader, options);
   // Parsed only to validate them; load_generation_tokens() returns them.

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "nunchi/base/child_process.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
+#include "nunchi/base/interrupted.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/base/random.h"
 #include "nunchi/text/plain_tokenizer.h"
@@ -278,10 +281,65 @@ std::int64_t number_after(std::string_view message, std::string_view words) {
   throw Error(fmt::format("the tokenizer could not be learned: {}", printable(message)));
 }
 
+std::string train(const TokenizerOptions& options, const std::vector<std::string>& symbols,
+                  Sample& sample) {
+  SampleIterator lines(sample);
+  std::string bytes;
+  const auto status =
+      sentencepiece::SentencePieceTrainer::Train(settings_of(options, symbols), &lines, &bytes);
+  if (!status.ok()) fail(options, status.message());
+  return bytes;
+}
+
+// The progress of the trainer, taken from its log. The unigram trainer starts with many pieces and
+// removes a quarter of them at a time ("EM sub_iter=1 size=33715 …"); the BPE trainer adds pieces
+// one by one ("Added: freq=12 size=420 …").
+class TrainerLog {
+ public:
+  TrainerLog(std::int64_t pieces, std::int64_t lines) : pieces_(pieces) {
+    progress_ = {.stage = LearnProgress::Stage::counting, .lines = lines};
+  }
+
+  const LearnProgress& progress() const { return progress_; }
+
+  void add(std::string_view message) {
+    const bool removes = message.find("EM sub_iter=") != message.npos;
+    if (!removes && message.find("Added: ") == message.npos) return;
+    const auto size = static_cast<double>(number_after(message, " size="));
+    if (size < 1) return;
+    progress_.stage = LearnProgress::Stage::learning;
+    const auto last = static_cast<double>(pieces_);
+    double fraction = size / last;
+    if (removes) {
+      first_ = std::max(first_, size);
+      fraction = first_ > last ? std::log(first_ / size) / std::log(first_ / last) : 1;
+    }
+    progress_.fraction = std::clamp(fraction, progress_.fraction, 1.0);
+  }
+
+ private:
+  std::int64_t pieces_;  // that it must choose
+  double first_ = 0;     // the pieces that the unigram trainer started with
+  LearnProgress progress_;
+};
+
+// `next_line` with calls of the hooks.
+NextLine hooked(const NextLine& next_line, const LearnHooks& hooks) {
+  return [&, lines = std::int64_t{0}](std::string& line) mutable {
+    constexpr std::int64_t kLinesPerReport = 1024;
+    check_stop(hooks.stop);
+    if (!next_line(line)) return false;
+    if (++lines % kLinesPerReport == 0 && hooks.progress) hooks.progress({.lines = lines});
+    return true;
+  };
+}
+
 }  // namespace
 
-LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine& next_line) {
+LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine& any_next_line,
+                                 const LearnHooks& hooks) {
   check_options(options);
+  const NextLine next_line = hooked(any_next_line, hooks);
   if (options.kind == TokenizerKind::characters || options.kind == TokenizerKind::bytes) {
     return learn_plain_tokenizer(options, next_line);
   }
@@ -304,11 +362,21 @@ LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine
   learned.lines_used = sample.line_count();
   if (learned.lines_used == 0) throw Error("there is no text to learn a tokenizer from.");
 
-  silence_sentencepiece();
-  SampleIterator lines(sample);
-  const auto status = sentencepiece::SentencePieceTrainer::Train(settings_of(options, symbols),
-                                                                 &lines, &learned.bytes);
-  if (!status.ok()) fail(options, status.message());
+  if (hooks.progress || hooks.stop != nullptr) {
+    TrainerLog log(options.vocabulary - reserved, learned.lines);
+    const auto work = [&] {
+      sentencepiece::logging::SetMinLogLevel(0);  // in the child only
+      return train(options, symbols, sample);
+    };
+    const auto tick = [&] {
+      if (hooks.progress) hooks.progress(log.progress());
+    };
+    learned.bytes = run_in_child(
+        work, {.stop = hooks.stop, .log = [&](auto line) { log.add(line); }, .tick = tick});
+  } else {
+    silence_sentencepiece();
+    learned.bytes = train(options, symbols, sample);
+  }
   check_sentencepiece(learned.bytes, "the tokenizer just learned");
   return learned;
 }

@@ -1,6 +1,7 @@
 // Learns a tokenizer from text.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -41,11 +42,30 @@ struct LearnedTokenizer {
 // Stores the next line in its argument; returns false when there is none.
 using NextLine = std::function<bool(std::string&)>;
 
+struct LearnProgress {
+  // Reading the lines, counting their characters and words, choosing the pieces.
+  enum class Stage : std::uint8_t { reading, counting, learning };
+  Stage stage = Stage::reading;
+  std::int64_t lines = 0;  // lines read
+  double fraction = 0;     // how much of `learning` is done, 0 to 1
+};
+
+struct LearnHooks {
+  // Called from time to time on the calling thread. If it throws, learning ends.
+  std::function<void(const LearnProgress&)> progress;
+  const std::atomic<bool>* stop = nullptr;  // true: throw Interrupted
+};
+
 // Lines may be any bytes: invalid UTF-8 is replaced, text is normalised to NFC, and control
 // characters count as spaces. The same lines and options give the same bytes: the sample depends
 // only on line numbers. Throws UsageError for invalid options, and Error, with the possible
 // vocabulary, when the text is too small for the requested one. Exceptions of `next_line` are
 // passed on.
-LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine& next_line);
+//
+// SentencePiece can neither be interrupted nor asked for its progress. With `hooks` it therefore
+// runs in a child process (see base/child_process.h), which ends with this call; the result is the
+// same. Without hooks it runs on the calling thread.
+LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine& next_line,
+                                 const LearnHooks& hooks = {});
 
 }  // namespace nunchi

@@ -1,6 +1,6 @@
 #include "nunchi/text/tokenizer.h"
 
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/text/plain_tokenizer.h"
 #include "nunchi/text/sentencepiece.h"
 
@@ -12,9 +12,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(std::string bytes, const std::string& 
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  const auto bytes = file.bytes();
-  return make_tokenizer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+  return make_tokenizer(read_small_file(path), path.string());
 }
 
 }  // namespace nunchi

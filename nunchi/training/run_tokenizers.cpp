@@ -6,7 +6,6 @@
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
 #include "nunchi/base/json_options.h"
-#include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
@@ -74,13 +73,12 @@ std::unique_ptr<Tokenizer> learn(const TrainConfig& config, Side side,
   }
   const std::vector<CorpusPart> parts = config.data.train_parts();
   TrainingLines lines(parts, side);
-  const auto next_line = [&](std::string& line) {
-    check_stop(options.stop);
-    return lines(line);
-  };
   try {
-    LearnedTokenizer learned = learn_tokenizer(config.tokenizer.options, next_line);
+    LearnedTokenizer learned =
+        learn_tokenizer(config.tokenizer.options, std::ref(lines), options.learning);
     return make_tokenizer(std::move(learned.bytes), "the tokenizer of the run");
+  } catch (const Interrupted&) {
+    throw;
   } catch (const Error& error) {
     // An error after the last line concerns the text as a whole, so it names the files.
     if (!lines.ended()) throw;

@@ -1,11 +1,11 @@
 // The tokenizers of a run: read from files, taken from another model, or learned.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <string>
 
 #include "nunchi/models/format/tokenizers.h"
+#include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/communicator.h"
 #include "nunchi/training/config/train_config.h"
 
@@ -13,7 +13,7 @@ namespace nunchi {
 
 struct RunTokenizerOptions {
   std::function<void(const std::string&)> note;  // receives messages for the user; may be empty
-  const std::atomic<bool>* stop = nullptr;       // true: throw Interrupted
+  LearnHooks learning;
 };
 
 // The tokenizers that a config asks for: existing files, those of the model that the run starts

@@ -153,9 +153,9 @@ TrainingEnd Trainer::run() {
   if (validation_due()) validate();  // the previous process was stopped during it
   Next next_action = next();
   while (next_action == Next::step) {
+    const std::vector<HostBatch> batches = next_batches(queue);
     ++state_.step;
     saved_ = false;
-    const std::vector<HostBatch> batches = next_batches(queue);
     if (hooks_.before_step) hooks_.before_step(state_.step);
     const StepReport report = learner_.step(batches, key(), rate());
     state_.max_rows = learner_.max_rows();
@@ -213,14 +213,27 @@ bool Trainer::checkpoint_due() const {
 
 std::vector<HostBatch> Trainer::next_batches(BatchQueue& queue) {
   std::vector<HostBatch> batches;
-  for (std::int64_t i = 0; i < config_.training.accumulate; ++i) {
-    const HostBatch& batch = batches.emplace_back(queue.next());
-    const bool last = batch.number + 1 == batch.epoch_batches;
-    state_.epoch = last ? batch.epoch + 1 : batch.epoch;
-    state_.batch = last ? 0 : batch.number + 1;
-    epoch_batches_ = batch.epoch_batches;
-  }
+  save_on_failure([&] {
+    for (std::int64_t i = 0; i < config_.training.accumulate; ++i) batches.push_back(queue.next());
+  });
+  const HostBatch& batch = batches.back();
+  const bool last = batch.number + 1 == batch.epoch_batches;
+  state_.epoch = last ? batch.epoch + 1 : batch.epoch;
+  state_.batch = last ? 0 : batch.number + 1;
+  epoch_batches_ = batch.epoch_batches;
   return batches;
+}
+
+void Trainer::save_on_failure(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (state_.step == 0) throw;
+    save();
+    std::string message = error.what();
+    while (message.ends_with('.')) message.pop_back();
+    throw Error(fmt::format("{}; --resume continues at step {}.", message, state_.step));
+  }
 }
 
 RandomKey Trainer::key() const {
@@ -303,8 +316,11 @@ void Trainer::write_log(const TrainingProgress& progress) {
 void Trainer::validate() {
   if (!hooks_.validate) return;
   const auto start = std::chrono::steady_clock::now();
-  const std::optional<ValidationScores> scores =
-      parts_.communicator.from_leader(leads() ? measure() : std::nullopt);
+  std::optional<ValidationScores> scores;
+  save_on_failure([&] {
+    if (leads()) scores = measure();
+  });
+  scores = parts_.communicator.from_leader(scores);
   clock_.exclude_since(start);
   if (!scores) return;
   state_.last_validation = state_.step;

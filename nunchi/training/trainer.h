@@ -85,6 +85,9 @@ class Trainer {
   void share_state();
 
   std::vector<HostBatch> next_batches(BatchQueue& queue);
+  // Calls `read`, which must not change the model or the state. If it throws Error, for example
+  // because the data on disk were damaged, writes a checkpoint before it passes the error on.
+  void save_on_failure(const std::function<void()>& read);
   RandomKey key() const;
   double rate() const;
   void skip(std::span<const HostBatch> batches, const StepReport& report);

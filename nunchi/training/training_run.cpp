@@ -92,7 +92,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
       communicator_(options.communicator != nullptr ? *options.communicator : single_process_),
       config_(config) {
   check_device(config.model, context.device(), kModel);
-  read_validation();
+  read_validation(options);
   make_tokenizers(options);
   make_model(options);
   prepare_data(options);
@@ -101,13 +101,14 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   make_validator();
 }
 
-void TrainingRun::read_validation() {
+void TrainingRun::read_validation(const TrainingRunOptions& options) {
   const std::optional<CorpusPart> part = config_.data.validation_part();
   if (!part) return;
   const bool needs_lines =
       Validator::needs_lines(config_) || info_of(config_.training.objective).targets != nullptr;
   PairReader reader(*part);
   for (RawPair pair; reader.next(pair);) {
+    check_stop(options.stop);
     if (needs_lines) validation_lines_.push_back(std::move(pair));
   }
 }
@@ -115,7 +116,8 @@ void TrainingRun::read_validation() {
 void TrainingRun::make_tokenizers(const TrainingRunOptions& options) {
   tokenizers_ = share_tokenizers(communicator_, [&] {
     if (!options.checkpoint.empty()) return load_tokenizers(options.checkpoint);
-    return nunchi::make_tokenizers(config_, {.note = options.note, .stop = options.stop});
+    return nunchi::make_tokenizers(
+        config_, {.note = options.note, .learning = {options.learning, options.stop}});
   });
 }
 

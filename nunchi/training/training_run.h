@@ -11,6 +11,7 @@
 
 #include "nunchi/data/prepare.h"
 #include "nunchi/models/format/tokenizers.h"
+#include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/trainer.h"
 #include "nunchi/training/validator.h"
 
@@ -21,6 +22,7 @@ struct TrainingRunOptions {
   std::filesystem::path checkpoint;  // of a resumed run, whose tokenizers are kept; else empty
   int threads = 1;                   // threads that tokenise
   std::function<void(const std::string&)> note;          // receives messages for the user
+  std::function<void(const LearnProgress&)> learning;    // progress of learning a tokenizer
   std::function<void(const PrepareProgress&)> progress;  // progress of preparing the data
   const std::atomic<bool>* stop = nullptr;               // true: throw Interrupted
   Communicator* communicator = nullptr;                  // must outlive the run; null: one process
@@ -58,8 +60,8 @@ class TrainingRun {
   // Learns or reads the tokenizers, makes the model, whose weights come from `initialize_from` or
   // are drawn from the seed, and prepares the data. Throws Error for anything that is missing or
   // does not fit together, and Interrupted when `stop` becomes true; it writes only complete files
-  // of prepared data. Learning a tokenizer cannot be interrupted once it has read its lines.
-  // `context` must outlive the run.
+  // of prepared data. With `learning` or `stop`, a tokenizer is learned in a child process (see
+  // learn_tokenizer). `context` must outlive the run.
   TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
 
   // See Trainer. `folder` is null on workers other than the leader. Replaces hooks.validate
@@ -81,7 +83,7 @@ class TrainingRun {
  private:
   // The stages of the constructor, in order. Each reads its files once. Inputs that do not fit
   // together are reported before the data are prepared, which takes long.
-  void read_validation();
+  void read_validation(const TrainingRunOptions& options);
   void make_tokenizers(const TrainingRunOptions& options);
   void make_model(const TrainingRunOptions& options);
   void prepare_data(const TrainingRunOptions& options);

@@ -27,6 +27,7 @@ using testing::content;
 using testing::error_of;
 using testing::says;
 using testing::TemporaryFolder;
+using testing::write_text;
 
 void write_file(const fs::path& path, std::string_view text) {
   AtomicFile file(path);
@@ -235,6 +236,29 @@ TEST(AtomicFile, ADiskThatFillsUpLeavesTheEarlierFile) {
   EXPECT_TRUE(says(message, "a.txt: File too large")) << message;
   EXPECT_EQ(content(folder / "a.txt"), "old");
   EXPECT_EQ(folder.entry_count(), 1);
+}
+
+// A killed process leaves its temporary file; a living one needs it.
+TEST(AtomicFile, OnlyAbandonedTemporaryFilesAreRemoved) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    AtomicFile file(folder / "killed");
+    file.write(bytes("half of it"));
+    ::raise(SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  AtomicFile living(folder / "living");
+  living.write(bytes("whole"));
+  write_text(folder / ".nunchi-notes", "of the user");
+  ASSERT_EQ(folder.entry_count(), 3);
+  remove_abandoned_files(folder.path());
+  EXPECT_EQ(folder.entry_count(), 2);
+  living.commit();
+  EXPECT_EQ(content(folder / "living"), "whole");
+  EXPECT_TRUE(fs::exists(folder / ".nunchi-notes"));
+  remove_abandoned_files(folder / "missing");
 }
 
 }  // namespace

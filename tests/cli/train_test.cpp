@@ -7,12 +7,15 @@
 #include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 #include <thread>
 
 #include "nunchi/training/run/checkpoint.h"
 #include "nunchi/training/run/run_folder.h"
+#include "tests/cli/conversation.h"
 #include "tests/cli/program.h"
+#include "tests/cli/small_run.h"
 #include "tests/files.h"
 #include "tests/paths.h"
 #include "tests/support.h"
@@ -23,46 +26,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// A small artificial corpus and a config for it.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
 class TrainProgram : public ::testing::Test {
  protected:
-  TrainProgram() {
-    const std::vector<std::string> words = {"eins", "zwei", "drei", "vier", "fünf", "sechs"};
-    std::string sources, targets;
-    for (int i = 0; i < 160; ++i) {
-      std::string source, target;
-      for (const double u : random_values<double>(1 + i % 5, 90 + static_cast<std::uint64_t>(i))) {
-        const std::string& word = words[static_cast<std::size_t>((u + 1) * 3)];
-        source += (source.empty() ? "" : " ") + word;
-        target = word + (target.empty() ? "" : " ") + target;
-      }
-      sources += source + "\n";
-      targets += target + "\n";
-      if (i == 19) write_validation(sources, targets);
-    }
-    write_text(folder_ / "train.x", sources);
-    write_text(folder_ / "train.y", targets);
-    write_text(folder_ / "config.yaml", R"(
-output: OUT
-seed: 3
-model: {family: transformer, encoder_layers: 1, decoder_layers: 1, width: 48, heads: 2,
-        feed_forward: 96, dropout: 0.1}
-tokenizer: {vocabulary: 40, byte_fallback: false}
-data:
-  train: {source: train.x, target: train.y}
-  validation: {source: val.x, target: val.y}
-training: {batch_tokens: 150, accumulate: 2, max_steps: 60, log_every: 10,
-           schedule: {learning_rate: 0.003, warmup: 10}}
-checkpoints: {every: 5, keep_last: 2, keep_best: 2, average: 2}
-validation: {every: 30, metric: bleu}
-)");
-  }
-
   std::string arguments(const std::string& run, const std::string& more = "") const {
-    return "train " + (folder_ / "config.yaml").string() + " --set output=" + path(run) +
-           " --set data.root=" + folder_.path().string() + " " + more;
+    return small_.arguments(run, more);
   }
-  std::string path(const std::string& run) const { return (folder_ / run).string(); }
+  std::string path(const std::string& run) const { return small_.path(run); }
 
   // Starts the program, waits until `checkpoint` exists, sends the signal and returns the exit
   // status.
@@ -84,13 +60,8 @@ validation: {every: 30, metric: bleu}
     return status;
   }
 
-  TemporaryFolder folder_;
-
- private:
-  void write_validation(const std::string& sources, const std::string& targets) const {
-    write_text(folder_ / "val.x", sources);
-    write_text(folder_ / "val.y", targets);
-  }
+  SmallRun small_;
+  const TemporaryFolder& folder_ = small_.folder();
 };
 
 // The log without the values that depend on time.
@@ -406,6 +377,37 @@ TEST_F(TrainProgram, StoppingDuringPreparationLeavesNoFiles) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
     const std::string message = content(folder_ / "error");
     EXPECT_TRUE(says(message, "nunchi: stopped before training began")) << message;
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  }
+}
+
+// Learning a tokenizer from this text takes much longer than the test.
+TEST_F(TrainProgram, StoppingWhileATokenizerIsLearnedTakesOnlyAMoment) {
+  std::string text;
+  std::mt19937 random(1);
+  for (int line = 0; line < 60'000; ++line) {
+    for (int word = 0; word < 12; ++word) {
+      for (unsigned letters = 3 + random() % 8; letters > 0; --letters) {
+        text += static_cast<char>('a' + random() % 26);
+      }
+      text += word == 11 ? '\n' : ' ';
+    }
+  }
+  for (const char* name : {"long.x", "long.y"}) write_text(folder_ / name, text);
+  const std::string more =
+      "--threads 1 --set data.train.source=long.x --set data.train.target=long.y "
+      "--set tokenizer.kind=unigram --set tokenizer.vocabulary=8000";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Conversation program(words_of(arguments("run", more)));
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    const auto start = std::chrono::steady_clock::now();
+    program.send(signal);
+    const Conversation::End end = program.end();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    EXPECT_EQ(end.code, 1);
+    EXPECT_EQ(end.error.substr(0, end.error.find('\n')),
+              "learning a tokenizer of 8,000 tokens from both sides of the training data");
+    EXPECT_TRUE(says(end.error, "\nnunchi: stopped before training began")) << end.error;
     EXPECT_FALSE(fs::exists(folder_ / "run"));
   }
 }

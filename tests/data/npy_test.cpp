@@ -15,7 +15,9 @@ namespace {
 
 const std::vector<float> kValues = {1, 2, 3, 4, 5, 6};
 
-Features parse(const std::string& file) { return parse_npy(bytes(file), "x.npy"); }
+Features parse(const std::string& file) {
+  return parse_npy(RandomAccessFile(bytes(file), "x.npy"));
+}
 std::string refusal(const std::string& file) {
   return error_of([&] { parse(file); });
 }

@@ -10,7 +10,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const nunchi::Features features = nunchi::parse_npy(std::as_bytes(std::span(data, size)), "f");
+    const nunchi::Features features =
+        nunchi::parse_npy(nunchi::RandomAccessFile(std::as_bytes(std::span(data, size)), "f"));
     if (features.rows() < 1 || features.width < 1) __builtin_trap();
     for (const float value : features.values) {
       if (!std::isfinite(value)) __builtin_trap();

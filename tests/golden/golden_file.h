@@ -1,7 +1,6 @@
 // Reads the tensors of a golden file.
 #pragma once
 
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,11 +18,9 @@ inline std::filesystem::path golden_folder() {
 
 template <class T>
 std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
-  const SafetensorsEntry* entry = file.find(name);
-  if (entry == nullptr) throw Error("the golden file has no " + name);
-  std::vector<T> values(entry->bytes.size() / sizeof(T));
-  std::memcpy(values.data(), entry->bytes.data(), entry->bytes.size());
-  return values;
+  const StoredTensor* tensor = file.find(name);
+  if (tensor == nullptr) throw Error("the golden file has no " + name);
+  return file.values<T>(*tensor);
 }
 
 // The sentences in the tensors NAME_ids and NAME_lengths.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "nunchi/base/error.h"
+#include "nunchi/base/interrupted.h"
 #include "nunchi/text/sentencepiece.h"
 #include "nunchi/text/unicode.h"
 #include "tests/errors.h"
@@ -198,6 +199,44 @@ TEST(LearnTokenizer, AnExceptionWhileReadingLinesIsPassedOn) {
     return true;
   };
   EXPECT_THROW(learn_tokenizer({.vocabulary = 300}, failing), Error);
+}
+
+// With hooks the trainer runs in a child process.
+TEST(LearnTokenizer, HooksChangeNeitherTheResultNorTheErrors) {
+  using Stage = LearnProgress::Stage;
+  for (const TokenizerKind kind : kKinds) {
+    const TokenizerOptions options{.kind = kind, .vocabulary = 450};
+    std::vector<LearnProgress> reports;
+    const LearnHooks hooks{.progress = [&](const auto& progress) { reports.push_back(progress); }};
+    EXPECT_EQ(learn_tokenizer(options, lines_of(small_corpus()), hooks).bytes,
+              learn(options).bytes);
+    ASSERT_FALSE(reports.empty());
+    EXPECT_EQ(reports.back().stage, Stage::learning);
+    EXPECT_GT(reports.back().fraction, 0.5);
+    EXPECT_TRUE(std::ranges::is_sorted(reports, {}, &LearnProgress::fraction));
+    const TokenizerOptions too_large{.kind = kind, .vocabulary = 100'000};
+    const std::string message =
+        error_with_kind([&] { learn_tokenizer(too_large, lines_of(small_corpus()), hooks); });
+    EXPECT_EQ(message, refusal_of(too_large));
+  }
+}
+
+TEST(LearnTokenizer, ARequestToStopEndsEveryStage) {
+  for (const TokenizerKind kind :
+       {TokenizerKind::bpe, TokenizerKind::unigram, TokenizerKind::characters}) {
+    std::atomic<bool> stop = true;
+    EXPECT_THROW(learn_tokenizer({.kind = kind, .vocabulary = 450}, lines_of(small_corpus()),
+                                 {.stop = &stop}),
+                 Interrupted);
+    if (kind == TokenizerKind::characters) continue;
+    stop = false;
+    const LearnHooks while_learning{
+        .progress = [&](const auto& now) { stop = now.stage != LearnProgress::Stage::reading; },
+        .stop = &stop};
+    EXPECT_THROW(learn_tokenizer({.kind = kind, .vocabulary = 450}, lines_of(small_corpus()),
+                                 while_learning),
+                 Interrupted);
+  }
 }
 
 }  // namespace

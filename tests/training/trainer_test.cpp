@@ -161,7 +161,8 @@ TEST(Trainer, ANonFiniteStepIsSkippedAndItsBatchesSaved) {
   ASSERT_EQ(saved["batches"].size(), 2u);
   const Json& batch = saved["batches"][0];
   const std::int64_t pair = batch["pairs"][0];
-  const auto source = run.order().source(pair), target = run.order().target(pair);
+  Tokens buffer;
+  const auto [source, target] = run.order().read(pair, buffer);
   EXPECT_EQ(batch["sources"][0].get<Tokens>(), Tokens(source.begin(), source.end()));
   EXPECT_EQ(batch["targets"][0].get<Tokens>(), Tokens(target.begin(), target.end()));
   EXPECT_FALSE(fs::exists(folder / "failed/step-5.json"));

@@ -5,8 +5,8 @@
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
-#include "nunchi/base/mapped_file.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/models/check_device.h"
 #include "nunchi/models/family.h"
 #include "nunchi/models/format/safetensors.h"
@@ -44,17 +44,14 @@ std::string read_config(const std::filesystem::path& folder) {
                         : ""));
   }
   constexpr std::size_t kMaxConfigBytes = 1 << 20;
-  const MappedFile file(path);
-  if (file.bytes().size() > kMaxConfigBytes)
-    throw Error(path.string() + ": too large for a config.");
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+  return read_small_file(path, kMaxConfigBytes);
 }
 
 // Throws Error unless the file has a tensor of the right shape for each parameter, and no others.
 void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file,
                    const std::string& where) {
   for (const nn::ParameterEntry& entry : parameters.entries()) {
-    const SafetensorsEntry* found = file.find(entry.name);
+    const StoredTensor* found = file.find(entry.name);
     if (found == nullptr) throw Error(where + ": the tensor '" + entry.name + "' is missing.");
     const bool floating =
         found->dtype == DType::f32 || found->dtype == DType::f64 || found->dtype == DType::bf16;
@@ -73,9 +70,9 @@ void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file
                   "], but config.json asks for " + entry.shape.to_string() + ".");
     }
   }
-  for (const SafetensorsEntry& entry : file.entries()) {
-    if (parameters.find(entry.name) == nullptr) {
-      throw Error(where + ": the tensor '" + printable(entry.name) +
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (parameters.find(tensor.name) == nullptr) {
+      throw Error(where + ": the tensor '" + printable(tensor.name) +
                   "' is not part of the model that config.json describes.");
     }
   }
@@ -87,18 +84,15 @@ SafetensorsFile open_weights(const Model& model, const std::filesystem::path& fo
   return weights;
 }
 
-template <class T>
-Tensor tensor_of(ContextBase& context, const SafetensorsEntry& entry, const Shape& shape) {
-  // The file's bytes need not be aligned, so they are copied out first.
-  std::vector<T> values(entry.bytes.size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
-  return from_host(context, values, shape);
-}
-
-Tensor tensor_of(ContextBase& context, const SafetensorsEntry& entry, const Shape& shape) {
-  if (entry.dtype == DType::f64) return tensor_of<double>(context, entry, shape);
-  if (entry.dtype == DType::bf16) return tensor_of<BFloat16>(context, entry, shape);
-  return tensor_of<float>(context, entry, shape);
+Tensor read_tensor(ContextBase& context, const SafetensorsFile& file,
+                   const nn::ParameterEntry& entry) {
+  const StoredTensor& stored = *file.find(entry.name);
+  const auto read = [&]<class T>(T) {
+    return from_host(context, file.values<T>(stored), entry.shape);
+  };
+  if (stored.dtype == DType::f64) return read(double());
+  if (stored.dtype == DType::bf16) return read(BFloat16());
+  return read(float());
 }
 
 }  // namespace
@@ -144,8 +138,9 @@ void load_weights(Model& model, const std::filesystem::path& folder, ContextBase
   nn::Parameters& parameters = model.parameters();
   parameters.allocate(context, memory);
   for (const nn::ParameterEntry& entry : parameters.entries()) {
-    convert(tensor_of(context, *weights.find(entry.name), entry.shape), parameters.weight(entry));
+    convert(read_tensor(context, weights, entry), parameters.weight(entry));
   }
+  weights.check_unchanged();
   parameters.changed();
 }
 

@@ -1,6 +1,6 @@
 #include "nunchi/models/format/generation_tokens.h"
 
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/random_access_file.h"
 
 namespace nunchi {
 
@@ -22,9 +22,7 @@ GenerationTokens load_generation_tokens(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kGenerationConfig;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return tokens;
-  const MappedFile file(path);
-  const Options tree = Options::from_json(
-      {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
+  const Options tree = Options::from_json(read_small_file(path), path.string());
   OptionReader reader(tree);  // decoding/generation_config.h reads the other keys
   GenerationTokens::visit_fields(reader, tokens);
   return tokens;

@@ -14,47 +14,41 @@ namespace nunchi {
 using safetensors::kLengthBytes;
 
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
-  MappedFile mapping(path);
-  SafetensorsFile file = parse_safetensors(mapping.bytes(), path.string());
-  file.mapping_ = std::move(mapping);
-  return file;
+  return SafetensorsFile(RandomAccessFile(path));
 }
 
-const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &entries_[found->second];
-}
-
-SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
-                                  const std::string& display_name) {
-  if (bytes.size() < kLengthBytes) {
-    throw Error(
-        fmt::format("{}: {} bytes are too few for a safetensors file", display_name, bytes.size()));
+SafetensorsFile::SafetensorsFile(RandomAccessFile file) : file_(std::move(file)) {
+  const std::string& name = file_.name();
+  if (file_.size() < kLengthBytes) {
+    throw Error(fmt::format("{}: {} bytes are too few for a safetensors file", name, file_.size()));
   }
+  std::array<std::byte, kLengthBytes> length_bytes;
+  file_.read(0, length_bytes);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i) {
-    length |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+    length |= std::to_integer<std::uint64_t>(length_bytes[i]) << (8 * i);
   }
-  const auto rest = bytes.subspan(kLengthBytes);
-  if (length > rest.size()) {
+  const std::uint64_t rest = file_.size() - kLengthBytes;
+  if (length > rest) {
     throw Error(
         fmt::format("{}: the header should have {} bytes but only {} follow: the file is "
                     "cut short or is not a safetensors file",
-                    display_name, length, rest.size()));
+                    name, length, rest));
   }
-  const std::string_view text(reinterpret_cast<const char*>(rest.data()), length);
-  const auto data = rest.subspan(length);
+  safetensors::check_header_length(length, name);
+  std::string text(static_cast<std::size_t>(length), '\0');
+  file_.read(kLengthBytes, std::as_writable_bytes(std::span(text)));
 
-  safetensors::Header header = safetensors::read_header(text, data.size(), display_name);
-  SafetensorsFile file;
-  file.entries_ = std::move(header.entries);
-  file.index_ = std::move(header.index);
-  file.metadata_ = std::move(header.metadata);
-  for (std::size_t i = 0; i < file.entries_.size(); ++i) {
-    const safetensors::Range& range = header.ranges[i];
-    file.entries_[i].bytes = data.subspan(range.begin, range.end - range.begin);
-  }
-  return file;
+  safetensors::Header header = safetensors::read_header(text, rest - length, name);
+  tensors_ = std::move(header.tensors);
+  index_ = std::move(header.index);
+  metadata_ = std::move(header.metadata);
+  for (StoredTensor& tensor : tensors_) tensor.offset += kLengthBytes + length;
+}
+
+const StoredTensor* SafetensorsFile::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &tensors_[found->second];
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const SafetensorsEntry> entries,

@@ -10,7 +10,8 @@
 //
 // The reader trusts nothing: it checks every number against the file before it uses it, needs
 // memory in proportion to the header only, and refuses a file that breaks a rule with an Error of
-// one sentence that names the file and the tensor.
+// one sentence that names the file and the tensor. The file may be truncated, overwritten or
+// removed at any time: values are read with checks, not mapped.
 #pragma once
 
 #include <cstddef>
@@ -18,50 +19,64 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/tensor/dtype.h"
 
 namespace nunchi {
 
 // A tensor of a file. It has at most 8 dimensions, none for a scalar; a dimension may be 0.
+struct StoredTensor {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::uint64_t offset = 0;  // of its first byte in the file
+  std::uint64_t bytes = 0;
+
+  std::size_t elements() const { return static_cast<std::size_t>(bytes / size_of(dtype)); }
+};
+
+// A file that has passed every check. Movable.
+class SafetensorsFile {
+ public:
+  // Reads the header only. Throws Error when the file is missing or breaks a rule.
+  static SafetensorsFile open(const std::filesystem::path& path);
+  explicit SafetensorsFile(RandomAccessFile file);
+
+  // In the header's order.
+  std::span<const StoredTensor> tensors() const { return tensors_; }
+  // Null if the file has no such tensor.
+  const StoredTensor* find(std::string_view name) const;
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // Reads the values of one of tensors(), whose type must be T. Throws Error when the file has
+  // become shorter or cannot be read.
+  template <class T>
+  std::vector<T> values(const StoredTensor& tensor) const {
+    return file_.read_values<T>(tensor.offset, tensor.bytes / sizeof(T));
+  }
+  // Throws Error when the file was written to after it was opened; callers check this after they
+  // have read the values.
+  void check_unchanged() const { file_.check_unchanged(); }
+
+ private:
+  RandomAccessFile file_;
+  std::vector<StoredTensor> tensors_;
+  std::map<std::string, std::size_t, std::less<>> index_;  // name -> index in tensors_
+  std::map<std::string, std::string> metadata_;
+};
+
+// A tensor to write.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;  // may be unaligned: copy values with memcpy
+  std::span<const std::byte> bytes;
 };
-
-// A file that has passed every check. Movable; moving does not move the entries' bytes.
-class SafetensorsFile {
- public:
-  // Maps the file. The entries' bytes are valid as long as the result lives.
-  static SafetensorsFile open(const std::filesystem::path& path);
-
-  // In the header's order.
-  std::span<const SafetensorsEntry> entries() const { return entries_; }
-  // Null if the file has no such tensor.
-  const SafetensorsEntry* find(std::string_view name) const;
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
-
- private:
-  friend SafetensorsFile parse_safetensors(std::span<const std::byte>, const std::string&);
-  SafetensorsFile() = default;
-
-  std::optional<MappedFile> mapping_;
-  std::vector<SafetensorsEntry> entries_;
-  std::map<std::string, std::size_t, std::less<>> index_;  // name -> index in entries_
-  std::map<std::string, std::string> metadata_;
-};
-
-// The same for a file in memory, which errors call `display_name`. `bytes` must outlive the result.
-SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
-                                  const std::string& display_name);
 
 // Writes the entries in the given order, all or nothing (see AtomicFile); the data starts at a
 // multiple of 64 bytes. The same arguments give the same file. Throws Error, before anything is

@@ -182,28 +182,32 @@ class HeaderReader {
     if (!dtype_) fail_tensor("has no dtype");
     if (!shape_) fail_tensor("has no shape");
     if (!offsets_ || offsets_->size() != 2) fail_tensor("has no pair of data_offsets");
-    const Range range{static_cast<std::uint64_t>((*offsets_)[0]),
-                      static_cast<std::uint64_t>((*offsets_)[1])};
-    if (range.begin > range.end) {
-      fail_tensor(
-          fmt::format("has bytes {}..{}, which end before they start", range.begin, range.end));
+    const auto begin = static_cast<std::uint64_t>((*offsets_)[0]);
+    const auto end = static_cast<std::uint64_t>((*offsets_)[1]);
+    if (begin > end) {
+      fail_tensor(fmt::format("has bytes {}..{}, which end before they start", begin, end));
     }
-    if (range.end > data_bytes_) {
+    if (end > data_bytes_) {
       fail_tensor(
           fmt::format("has bytes {}..{} but the file has only {} bytes of data: "
                       "was it cut short?",
-                      range.begin, range.end, data_bytes_));
+                      begin, end, data_bytes_));
     }
     const std::optional<std::uint64_t> needed = bytes_of(*dtype_, *shape_);
-    const std::string form = fmt::format("[{}] of {}", fmt::join(*shape_, ", "), name_of(*dtype_));
-    if (!needed) fail_tensor(fmt::format("has the shape {}, too large for any file", form));
-    if (*needed != range.end - range.begin) {
-      fail_tensor(fmt::format("has bytes {}..{} but its shape {} needs {} bytes", range.begin,
-                              range.end, form, *needed));
+    const auto form = [&] {
+      return fmt::format("[{}] of {}", fmt::join(*shape_, ", "), name_of(*dtype_));
+    };
+    if (!needed) fail_tensor(fmt::format("has the shape {}, too large for any file", form()));
+    if (*needed != end - begin) {
+      fail_tensor(fmt::format("has bytes {}..{} but its shape {} needs {} bytes", begin, end,
+                              form(), *needed));
     }
-    header_.index.emplace(name_, header_.entries.size());
-    header_.entries.push_back({name_, *dtype_, std::move(*shape_), {}});
-    header_.ranges.push_back(range);
+    header_.index.emplace(name_, header_.tensors.size());
+    header_.tensors.push_back({.name = name_,
+                               .dtype = *dtype_,
+                               .shape = std::move(*shape_),
+                               .offset = begin,
+                               .bytes = end - begin});
   }
 
   [[noreturn]] void fail(const std::string& what) const { throw Error(file_ + ": " + what); }
@@ -237,27 +241,26 @@ class HeaderReader {
 // Throws Error if the tensors leave gaps in the data or overlap.
 void check_coverage(const Header& header, std::uint64_t data_bytes, const std::string& file) {
   const auto fail = [&](const std::string& what) { throw Error(file + ": " + what); };
-  std::vector<std::size_t> order(header.entries.size());
+  std::vector<std::size_t> order(header.tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const Range &left = header.ranges[a], &right = header.ranges[b];
-    return std::pair(left.begin, left.end) < std::pair(right.begin, right.end);
+    const StoredTensor &left = header.tensors[a], &right = header.tensors[b];
+    return std::pair(left.offset, left.bytes) < std::pair(right.offset, right.bytes);
   });
   std::uint64_t covered = 0;
   std::string_view previous;
   for (const std::size_t i : order) {
-    const Range& range = header.ranges[i];
-    const std::string& name = header.entries[i].name;
-    if (range.begin < covered) {
+    const StoredTensor& tensor = header.tensors[i];
+    if (tensor.offset < covered) {
       fail(fmt::format("tensors {} and {} overlap at byte {} of the data", shown(previous),
-                       shown(name), range.begin));
+                       shown(tensor.name), tensor.offset));
     }
-    if (range.begin > covered) {
+    if (tensor.offset > covered) {
       fail(fmt::format("bytes {}..{} of the data, before tensor {}, belong to no tensor", covered,
-                       range.begin, shown(name)));
+                       tensor.offset, shown(tensor.name)));
     }
-    covered = range.end;
-    previous = name;
+    covered = tensor.offset + tensor.bytes;
+    previous = tensor.name;
   }
   if (covered != data_bytes) {
     fail(fmt::format("bytes {}..{} of the data, after the last tensor, belong to no tensor",
@@ -273,11 +276,14 @@ std::string json_of(const std::string& text, const std::string& file) try {
 
 }  // namespace
 
+void check_header_length(std::uint64_t bytes, const std::string& file) {
+  if (bytes <= kMaxHeaderBytes) return;
+  throw Error(fmt::format("{}: a header of {} bytes is too long; {} are allowed", file, bytes,
+                          kMaxHeaderBytes));
+}
+
 Header read_header(std::string_view text, std::uint64_t data_bytes, const std::string& file) {
-  if (text.size() > kMaxHeaderBytes) {
-    throw Error(fmt::format("{}: a header of {} bytes is too long; {} are allowed", file,
-                            text.size(), kMaxHeaderBytes));
-  }
+  check_header_length(text.size(), file);
   // The parser would skip a byte order mark and treat a zero byte as the end of the text.
   if (!text.starts_with('{')) {
     throw Error(file + ": the header does not begin with '{': not a safetensors file");

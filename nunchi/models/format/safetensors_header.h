@@ -15,21 +15,15 @@ namespace nunchi::safetensors {
 
 inline constexpr std::size_t kLengthBytes = 8;  // the header's length, at the start of the file
 
-// Bytes [begin, end) of the data.
-struct Range {
-  std::uint64_t begin;
-  std::uint64_t end;
-};
-
-// A header that follows the rules. The entries have no bytes yet; those of entries[i] are at
-// ranges[i] of the data.
+// A header that follows the rules. The tensors' offsets count from the first byte of the data.
 struct Header {
-  std::vector<SafetensorsEntry> entries;
-  std::vector<Range> ranges;
-  std::map<std::string, std::size_t, std::less<>> index;  // name -> index in entries
+  std::vector<StoredTensor> tensors;
+  std::map<std::string, std::size_t, std::less<>> index;  // name -> index in tensors
   std::map<std::string, std::string> metadata;
 };
 
+// Throws Error, naming `file`, for a header that is too long to be read.
+void check_header_length(std::uint64_t bytes, const std::string& file);
 // Throws Error, naming `file`, for a header that breaks a rule or does not match the size of the
 // data.
 Header read_header(std::string_view text, std::uint64_t data_bytes, const std::string& file);

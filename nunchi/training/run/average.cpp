@@ -1,15 +1,14 @@
 #include "nunchi/training/run/average.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
-#include "nunchi/base/mapped_file.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/models/format/folder.h"
 #include "nunchi/models/format/tokenizers.h"
 #include "nunchi/ops/tensors.h"
@@ -22,19 +21,17 @@ namespace {
 namespace fs = std::filesystem;
 
 template <class T>
-void add_values(const SafetensorsEntry& entry, std::vector<double>& sum) {
-  std::vector<T> values(sum.size());
-  if (!values.empty()) std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
+void add_values(const std::vector<T>& values, std::vector<double>& sum) {
   for (std::size_t i = 0; i < sum.size(); ++i) {
     sum[i] += static_cast<double>(
         static_cast<std::conditional_t<std::is_same_v<T, BFloat16>, float, T>>(values[i]));
   }
 }
 
-void add(const SafetensorsEntry& entry, std::vector<double>& sum) {
-  if (entry.dtype == DType::f64) return add_values<double>(entry, sum);
-  if (entry.dtype == DType::bf16) return add_values<BFloat16>(entry, sum);
-  add_values<float>(entry, sum);
+void add(const SafetensorsFile& file, const StoredTensor& tensor, std::vector<double>& sum) {
+  if (tensor.dtype == DType::f64) return add_values(file.values<double>(tensor), sum);
+  if (tensor.dtype == DType::bf16) return add_values(file.values<BFloat16>(tensor), sum);
+  add_values(file.values<float>(tensor), sum);
 }
 
 // The names of the files beside the weights in a model folder.
@@ -50,8 +47,7 @@ std::vector<fs::path> companion_files(const fs::path& folder) {
 }
 
 bool same_content(const fs::path& a, const fs::path& b) {
-  const MappedFile left(a), right(b);
-  return std::ranges::equal(left.bytes(), right.bytes());
+  return read_small_file(a) == read_small_file(b);
 }
 
 // Throws Error when the two models cannot be averaged. The tensors of each must match its config.
@@ -83,22 +79,23 @@ ModelMean::ModelMean(std::vector<fs::path> folders, const std::string& weights_f
     files.push_back(SafetensorsFile::open(folder / weights_file));
     check_same_model(folders_.front(), folder, models.front()->config(), models.back()->config());
   }
-  for (const SafetensorsEntry& entry : files.front().entries()) {
-    std::vector<double> sum(entry.bytes.size() / size_of(entry.dtype), 0);
+  for (const StoredTensor& tensor : files.front().tensors()) {
+    std::vector<double> sum(tensor.elements(), 0);
     for (std::size_t i = 0; i < files.size(); ++i) {
-      const SafetensorsEntry* part = files[i].find(entry.name);
-      if (part == nullptr || part->shape != entry.shape) {
+      const StoredTensor* part = files[i].find(tensor.name);
+      if (part == nullptr || part->shape != tensor.shape) {
         throw Error((folders_[i] / weights_file).string() + ": the tensor '" +
-                    printable(entry.name) + "' is missing or has another shape.");
+                    printable(tensor.name) + "' is missing or has another shape.");
       }
-      add(*part, sum);
+      add(files[i], *part, sum);
     }
     std::vector<float>& mean = means_.emplace_back(sum.size());
     for (std::size_t i = 0; i < sum.size(); ++i) {
       mean[i] = static_cast<float>(sum[i] / static_cast<double>(files.size()));
     }
-    entries_.push_back({entry.name, DType::f32, entry.shape, std::as_bytes(std::span(mean))});
+    entries_.push_back({tensor.name, DType::f32, tensor.shape, std::as_bytes(std::span(mean))});
   }
+  for (const SafetensorsFile& file : files) file.check_unchanged();
 }
 
 void ModelMean::copy_to(nn::Parameters& parameters) const {
@@ -120,9 +117,9 @@ void ModelMean::save(const fs::path& out) const {
   AtomicFolder folder(has_files ? target / "" : target);
   folder.fill([&](const fs::path& into) {
     for (const fs::path& name : companion_files(folders_.front())) {
-      const MappedFile content(folders_.front() / name);
+      const std::string content = read_small_file(folders_.front() / name);
       AtomicFile copy(into / name);
-      copy.write(content.bytes());
+      copy.write(std::as_bytes(std::span(content)));
       copy.commit();
     }
     write_safetensors(into / "model.safetensors", entries_, {{"format", "nunchi"}});

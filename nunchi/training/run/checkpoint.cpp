@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <optional>
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/json_options.h"
-#include "nunchi/base/mapped_file.h"
 #include "nunchi/base/options.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/kernels/product.h"
 #include "nunchi/models/format/folder.h"
 #include "nunchi/models/format/safetensors.h"
@@ -69,10 +68,7 @@ void visit_fields(auto& visitor, auto& state) {
 }
 
 TrainerState read_state(const fs::path& path) {
-  const MappedFile file(path);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
-                              file.bytes().size());
-  return trainer_state_from_json(text, path.string());
+  return trainer_state_from_json(read_small_file(path), path.string());
 }
 
 // Adds the tensors of a flat buffer, named PREFIX + the parameter's name.
@@ -118,7 +114,7 @@ void check_shapes(const StoredBuffer& stored, const nn::Parameters& parameters,
                 ". Use the config of the checkpoint, or start another run.");
   };
   for (const nn::ParameterEntry& entry : parameters.entries()) {
-    const SafetensorsEntry* found = stored.file.find(stored.prefix + entry.name);
+    const StoredTensor* found = stored.file.find(stored.prefix + entry.name);
     if (found == nullptr) fail("it has no tensor '" + stored.prefix + entry.name + "'");
     if (found->dtype != DType::f32) {
       fail("'" + found->name + "' has type " + name_of(found->dtype) + ", not f32");
@@ -132,22 +128,21 @@ void check_shapes(const StoredBuffer& stored, const nn::Parameters& parameters,
            entry.shape.to_string());
     }
   }
-  for (const SafetensorsEntry& entry : stored.file.entries()) {
-    if (entry.name.starts_with(stored.prefix) &&
-        parameters.find(entry.name.substr(stored.prefix.size())) == nullptr) {
-      fail("its tensor '" + printable(entry.name) + "' is not part of the model");
+  for (const StoredTensor& tensor : stored.file.tensors()) {
+    if (tensor.name.starts_with(stored.prefix) &&
+        parameters.find(tensor.name.substr(stored.prefix.size())) == nullptr) {
+      fail("its tensor '" + printable(tensor.name) + "' is not part of the model");
     }
   }
 }
 
 void restore(const StoredBuffer& stored, const nn::Parameters& parameters, const Tensor& flat) {
   for (const nn::ParameterEntry& entry : parameters.entries()) {
-    const SafetensorsEntry& found = *stored.file.find(stored.prefix + entry.name);
-    // The file's bytes may be unaligned, so they are copied first.
-    std::vector<float> values(found.bytes.size() / sizeof(float));
-    if (!values.empty()) std::memcpy(values.data(), found.bytes.data(), found.bytes.size());
-    copy_from_host<float>(values, flat.flat_slice(entry.offset, entry.shape));
+    const StoredTensor& found = *stored.file.find(stored.prefix + entry.name);
+    copy_from_host<float>(stored.file.values<float>(found),
+                          flat.flat_slice(entry.offset, entry.shape));
   }
+  stored.file.check_unchanged();
 }
 
 // Throws Error if there is none.
@@ -249,8 +244,7 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, AdamOptim
   const std::int64_t steps = optimizer_steps(moments, moments_path);
   TrainerState state = read_state(checkpoint / "trainer.json");
   if (fs::exists(checkpoint / kAlgorithms)) {
-    const MappedFile file(checkpoint / kAlgorithms);
-    const std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    const std::string text = read_small_file(checkpoint / kAlgorithms);
     on_device(parameters.weights().context(),
               [&](auto& ctx) { kernels::choose_algorithms(ctx, text); });
   }

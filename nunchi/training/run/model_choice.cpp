@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nunchi/base/error.h"
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/training/validation_scores.h"
 
 namespace nunchi {
@@ -102,9 +102,7 @@ std::optional<ModelChoice> read_model_choice(const std::filesystem::path& folder
   const std::filesystem::path path = folder / "run.json";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  const MappedFile file(path);
-  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
-  const Json json = Json::parse(text, text + file.bytes().size(), nullptr, false);
+  const Json json = Json::parse(read_small_file(path), nullptr, false);
   const auto model = json.is_object() ? json.find("model") : json.end();
   if (!json.is_object() || model == json.end()) return std::nullopt;
   try {

@@ -12,8 +12,8 @@
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
-#include "nunchi/base/mapped_file.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/random_access_file.h"
 #include "nunchi/models/format/tokenizers.h"
 #include "nunchi/training/run/atomic_folder.h"
 #include "nunchi/training/run/checkpoint.h"
@@ -35,9 +35,7 @@ bool path_exists(const fs::path& path) {
 
 // Throws Error for a run whose format this version of the program cannot read.
 void check_format(const fs::path& run) {
-  const MappedFile file(run / kMarker);
-  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
-  const auto json = nlohmann::json::parse(text, text + file.bytes().size(), nullptr, false);
+  const auto json = nlohmann::json::parse(read_small_file(run / kMarker), nullptr, false);
   const auto format = json.is_object() ? json.find("format") : json.end();
   if (!json.is_object() || format == json.end() || !format->is_number_integer()) {
     throw Error((run / kMarker).string() + ": expected {\"format\": 1}, the format of a run.");

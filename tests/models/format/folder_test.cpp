@@ -198,7 +198,12 @@ TEST_F(ModelFolder, TruncatedWeightsAreRefused) {
 
 TEST_F(ModelFolder, IntegerWeightsAreRefused) {
   const SafetensorsFile file = SafetensorsFile::open(path_ / "model.safetensors");
-  std::vector<SafetensorsEntry> entries(file.entries().begin(), file.entries().end());
+  std::vector<std::vector<std::byte>> values;
+  std::vector<SafetensorsEntry> entries;
+  for (const StoredTensor& tensor : file.tensors()) {
+    values.push_back(file.values<std::byte>(tensor));
+    entries.push_back({tensor.name, tensor.dtype, tensor.shape, values.back()});
+  }
   entries[0].dtype = DType::i32;
   write_safetensors(path_ / "other.safetensors", entries);
   std::filesystem::rename(path_ / "other.safetensors", path_ / "model.safetensors");

@@ -58,7 +58,8 @@ std::string object(std::initializer_list<std::string> members) {
 std::string refusal_of(const std::string& file) {
   // A copy without spare capacity, so that sanitizers catch a read past its end.
   const std::vector<char> exact(file.begin(), file.end());
-  return error_of([&] { parse_safetensors(std::as_bytes(std::span(exact)), "m.safetensors"); });
+  return error_of(
+      [&] { SafetensorsFile(RandomAccessFile(std::as_bytes(std::span(exact)), "m.safetensors")); });
 }
 
 ::testing::AssertionResult refused(const std::string& file, std::string_view words) {
@@ -76,16 +77,14 @@ std::string refusal_of(const std::string& file) {
   return ::testing::AssertionFailure() << message;
 }
 
-template <class T>
-std::vector<T> values(const SafetensorsEntry& entry) {
-  std::vector<T> result(entry.bytes.size() / sizeof(T));
-  std::memcpy(result.data(), entry.bytes.data(), entry.bytes.size());
-  return result;
+// `contents` must outlive the result.
+SafetensorsFile parse(const std::string& contents) {
+  return SafetensorsFile(RandomAccessFile(bytes(contents), "m.safetensors"));
 }
 
 std::vector<std::string> names(const SafetensorsFile& file) {
   std::vector<std::string> result;
-  for (const SafetensorsEntry& entry : file.entries()) result.push_back(entry.name);
+  for (const StoredTensor& tensor : file.tensors()) result.push_back(tensor.name);
   return result;
 }
 
@@ -104,21 +103,21 @@ TEST(Safetensors, ReadsNamesTypesShapesValuesAndMetadata) {
   file.append(reinterpret_cast<const char*>(w), sizeof w);
   file.append(reinterpret_cast<const char*>(&step), sizeof step);
 
-  const SafetensorsFile read = parse_safetensors(bytes(file), "m.safetensors");
+  const SafetensorsFile read = parse(file);
   ASSERT_EQ(names(read), (std::vector<std::string>{"w", "step"}));
-  EXPECT_EQ(read.entries()[0].dtype, DType::i32);
-  EXPECT_EQ(read.entries()[0].shape, (std::vector<std::int64_t>{1, 2}));
-  EXPECT_EQ(values<std::int32_t>(read.entries()[0]), (std::vector<std::int32_t>{7, -1}));
-  EXPECT_TRUE(read.entries()[1].shape.empty());
-  EXPECT_EQ(values<std::int64_t>(read.entries()[1]), std::vector<std::int64_t>{step});
-  EXPECT_EQ(read.find("step"), &read.entries()[1]);
+  EXPECT_EQ(read.tensors()[0].dtype, DType::i32);
+  EXPECT_EQ(read.tensors()[0].shape, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(read.values<std::int32_t>(read.tensors()[0]), (std::vector<std::int32_t>{7, -1}));
+  EXPECT_TRUE(read.tensors()[1].shape.empty());
+  EXPECT_EQ(read.values<std::int64_t>(read.tensors()[1]), std::vector<std::int64_t>{step});
+  EXPECT_EQ(read.find("step"), &read.tensors()[1]);
   EXPECT_EQ(read.find("none"), nullptr);
   EXPECT_EQ(read.metadata(), (std::map<std::string, std::string>{
                                  {"format", "pt"}, {"", std::string("\0 \xea\xb0\x80", 5)}}));
 }
 
 TEST(Safetensors, AFileWithoutTensorsIsValid) {
-  EXPECT_TRUE(parse_safetensors(bytes(file_of("{}")), "m").entries().empty());
+  EXPECT_TRUE(parse(file_of("{}")).tensors().empty());
 }
 
 TEST(Safetensors, TensorsMayBeInAnyOrderAndUnaligned) {
@@ -126,11 +125,11 @@ TEST(Safetensors, TensorsMayBeInAnyOrderAndUnaligned) {
       file_of(object({tensor("last", "F32", "[1]", "[3,7]"), tensor("first", "I8", "[3]", "[0,3]"),
                       tensor("empty", "F64", "[2,0]", "[3,3]")}),
               7);
-  const SafetensorsFile read = parse_safetensors(bytes(file), "m");
+  const SafetensorsFile read = parse(file);
   EXPECT_EQ(names(read), (std::vector<std::string>{"last", "first", "empty"}));
-  EXPECT_EQ(values<std::int8_t>(*read.find("first")), (std::vector<std::int8_t>{1, 2, 3}));
-  EXPECT_EQ(values<std::int8_t>(*read.find("last")), (std::vector<std::int8_t>{4, 5, 6, 7}));
-  EXPECT_EQ(read.find("empty")->bytes.size(), 0u);
+  EXPECT_EQ(read.values<std::int8_t>(*read.find("first")), (std::vector<std::int8_t>{1, 2, 3}));
+  EXPECT_EQ(read.values<std::int8_t>(*read.find("last")), (std::vector<std::int8_t>{4, 5, 6, 7}));
+  EXPECT_EQ(read.find("empty")->bytes, 0u);
 }
 
 TEST(Safetensors, ARoundTripKeepsEveryBit) {
@@ -154,17 +153,18 @@ TEST(Safetensors, ARoundTripKeepsEveryBit) {
 
   write_safetensors(folder / "a.safetensors", entries, metadata);
   const SafetensorsFile read = SafetensorsFile::open(folder / "a.safetensors");
-  ASSERT_EQ(read.entries().size(), entries.size());
+  ASSERT_EQ(read.tensors().size(), entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const SafetensorsEntry& entry = read.entries()[i];
-    EXPECT_EQ(entry.name, entries[i].name);
-    EXPECT_EQ(entry.dtype, entries[i].dtype);
-    EXPECT_EQ(entry.shape, entries[i].shape);
-    EXPECT_TRUE(std::ranges::equal(entry.bytes, entries[i].bytes)) << entry.name;
+    const StoredTensor& tensor = read.tensors()[i];
+    EXPECT_EQ(tensor.name, entries[i].name);
+    EXPECT_EQ(tensor.dtype, entries[i].dtype);
+    EXPECT_EQ(tensor.shape, entries[i].shape);
+    EXPECT_TRUE(std::ranges::equal(read.values<std::byte>(tensor), entries[i].bytes))
+        << tensor.name;
   }
   EXPECT_EQ(read.metadata(), metadata);
 
-  write_safetensors(folder / "b.safetensors", read.entries(), read.metadata());
+  write_safetensors(folder / "b.safetensors", entries, read.metadata());
   EXPECT_EQ(content(folder / "a.safetensors"), content(folder / "b.safetensors"));
 }
 
@@ -175,7 +175,7 @@ TEST(Safetensors, AMovedFileKeepsItsBytes) {
   write_safetensors(folder / "a.safetensors", {&entry, 1});
   SafetensorsFile first = SafetensorsFile::open(folder / "a.safetensors");
   const SafetensorsFile second = std::move(first);
-  EXPECT_EQ(values<std::int32_t>(*second.find("x")), std::vector<std::int32_t>{42});
+  EXPECT_EQ(second.values<std::int32_t>(*second.find("x")), std::vector<std::int32_t>{42});
 }
 
 TEST(Safetensors, TheWriterAlignsTheDataTo64Bytes) {
