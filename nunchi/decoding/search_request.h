@@ -12,10 +12,10 @@ namespace nunchi {
 
 // The model of a search: one of the two pointers is null.
 struct GeneratingModel {
-  const TranslationModel* encoder_decoder = nullptr;
+  const EncoderDecoder* encoder_decoder = nullptr;
   const LanguageModel* language_model = nullptr;
 
-  GeneratingModel(const TranslationModel& model) : encoder_decoder(&model) {}
+  GeneratingModel(const EncoderDecoder& model) : encoder_decoder(&model) {}
   GeneratingModel(const LanguageModel& model) : language_model(&model) {}
   const SequenceModel& model() const {
     if (encoder_decoder != nullptr) return *encoder_decoder;

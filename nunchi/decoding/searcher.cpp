@@ -37,7 +37,7 @@ bool fits(const SearchLimits& needed, const SearchLimits& limits) {
 
 }  // namespace
 
-Searcher::Searcher(const TranslationModel& model, const SearchOptions& options)
+Searcher::Searcher(const EncoderDecoder& model, const SearchOptions& options)
     : model_(model), options_(options) {
   options.check();
 }
@@ -115,7 +115,7 @@ std::vector<Hypotheses> Searcher::run(const SearchRequest& request, const Search
   return found;
 }
 
-std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
+std::vector<Hypotheses> search(const EncoderDecoder& model, const SearchInput& input,
                                const SearchOptions& options) {
   return Searcher(model, options)(input);
 }

@@ -27,7 +27,7 @@ struct SearchInput {
 // Returns up to n_best hypotheses for each sentence. An encoder-decoder has a sentence for each
 // sentence of the source and runs on the source's context; a language model has one for each
 // prefix, which it continues. Throws Error if the model's scores are not numbers.
-std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
+std::vector<Hypotheses> search(const EncoderDecoder& model, const SearchInput& input,
                                const SearchOptions& options);
 std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
                                const SearchInput& input, const SearchOptions& options);
@@ -38,7 +38,7 @@ std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
 class Searcher {
  public:
   // Throws UsageError for invalid options.
-  Searcher(const TranslationModel& model, const SearchOptions& options);
+  Searcher(const EncoderDecoder& model, const SearchOptions& options);
   Searcher(const LanguageModel& model, ContextBase& context, const SearchOptions& options);
   ~Searcher();
 

@@ -6,9 +6,11 @@
 //                         {.search = folder.search()});
 //   translator.translate("A man is riding a bike.").text
 //
-// Pipeline (inference/pipeline.h) does the same in two lines.
+// Pipeline (inference/pipeline.h) does the same in two lines. Several models can translate
+// together: see inference/ensemble.h.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "nunchi/decoding/searcher.h"
 #include "nunchi/inference/alignment.h"
 #include "nunchi/inference/source_line.h"
+#include "nunchi/models/ensemble.h"
 #include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
@@ -40,12 +43,23 @@ struct Translation {
 
 using Translations = std::vector<Translation>;  // best first
 
-// Used by one thread at a time. Context, model and tokenizers outlive it.
+// One of the models that translate together.
+struct TranslatorModel {
+  const Model& model;
+  const Tokenizers& tokenizers;
+  std::string name;  // for messages: its folder
+};
+
+// Used by one thread at a time. Context, models and tokenizers outlive it.
 class Translator {
  public:
   // Throws Error when the model cannot translate or the tokenizers do not fit it, and UsageError
   // for options that contradict each other.
   Translator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+             const TranslatorOptions& options);
+  // An ensemble (models/ensemble.h). Also throws Error when the models do not have the same target
+  // tokens. Translation::attention is that of the first model.
+  Translator(ContextBase& context, std::vector<TranslatorModel> models,
              const TranslatorOptions& options);
 
   // Up to n_best translations for each line. A line without words has one empty translation. A
@@ -60,14 +74,23 @@ class Translator {
  private:
   struct Batch;
   struct LineTokens;
+  struct Member {
+    const TranslationModel* model;
+    const Tokenizers* tokenizers;
+  };
+  static std::vector<Member> checked(const std::vector<TranslatorModel>& models);
+  static std::unique_ptr<EnsembleModel> ensemble_of(const std::vector<Member>& members);
+  const EncoderDecoder& searched_model() const;
   std::vector<Batch> batches_of(std::span<const SourceLine> lines);
   LineTokens tokens_of(const SourceLine& line);
   Translations to_text(const Hypotheses& found) const;
   void align(const Tokens& source, const Hypotheses& found, Translations& translations) const;
+  Source source_of(const Batch& batch) const;
+  const Tokenizers& tokenizers() const { return *members_.front().tokenizers; }
 
-  const TranslationModel& model_;
   ContextBase& context_;
-  const Tokenizers& tokenizers_;
+  std::vector<Member> members_;
+  std::unique_ptr<EnsembleModel> ensemble_;  // null for one model
   TranslatorOptions options_;
   Searcher searcher_;
   LineCounts counts_;

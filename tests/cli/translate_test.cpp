@@ -126,6 +126,18 @@ TEST_F(TranslateCommand, ABadLineNeverEndsTheJob) {
             "nunchi: 1 line too long: cut (see --max-source-length)\n");
 }
 
+TEST_F(TranslateCommand, SeveralModelsTranslateTogether) {
+  const ProgramResult once = translate("--beam-size 2", "a dog\nthe old fox\n"),
+                      twice = translate(model() + " --beam-size 2", "a dog\nthe old fox\n");
+  ASSERT_EQ(twice.code, 0) << twice.error;
+  EXPECT_EQ(twice.out, once.out);
+  const TemporaryFolder other;
+  SmallTranslation(letter_tokenizer()).save(other.path());
+  expect_one_sentence(translate(other.path().string(), "a dog\n"), 1,
+                      "cannot translate together: they have different target tokens. There are 310 "
+                      "tokens in the first and 34 in the second.");
+}
+
 TEST_F(TranslateCommand, EmptyInputGivesEmptyOutput) {
   const ProgramResult result = translate("", "");
   EXPECT_EQ(result.code, 0);
@@ -251,7 +263,7 @@ TEST_F(TranslateCommand, TheOutputFileAppearsAtTheEnd) {
 TEST_F(TranslateCommand, WrongCallsExitWithTwoAndPointToTheHelp) {
   for (const std::string options :
        {"--no-such-option", "--beam-size x", "--n-best 0", "--alignment soggy", "--threads -1",
-        "--max-source-length 1", "one too many", "--batch-tokens 0", "--input"}) {
+        "--max-source-length 1", "--batch-tokens 0", "--input"}) {
     const ProgramResult result = translate(options, "a\n");
     expect_one_sentence(result, 2, "see 'nunchi translate --help'");
   }
