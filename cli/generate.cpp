@@ -20,7 +20,7 @@ namespace {
 struct Arguments {
   std::string folder, prompt, input = "-", output = "-";
   GeneratorOptions options;
-  bool json = false;
+  bool json = false, ignore_end = false;
   ContextOptions device;
   SearchArguments search;
   CLI::Option *prompt_option = nullptr, *input_option = nullptr;
@@ -38,6 +38,7 @@ std::string line_of(const Arguments& arguments, const Prompt& prompt, const Cont
   const nlohmann::ordered_json json = {{"prompt", prompt.text},
                                        {"text", found.text},
                                        {"tokens", found.tokens.size()},
+                                       {"ended", found.ended},
                                        {"log_probability", found.log_probability}};
   return json_line(json) + "\n";
 }
@@ -94,6 +95,7 @@ void run(const Arguments& arguments) {
       Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_language_model});
   GeneratorOptions options = arguments.options;
   options.search = arguments.search.merged_with(pipeline.search());
+  options.stop_at_end = !arguments.ignore_end;
   Generator generator = pipeline.generator(options);
   if (*arguments.prompt_option) {
     run_prompt(arguments, generator, out);
@@ -130,6 +132,7 @@ void add_generate(CLI::App& program, Job& job) {
       .add("--stop", a->options.stops, text("TEXT", "any text"),
            "Stop before this text; may be given several times")
       ->allow_extra_args(false);
+  searching.flag("--ignore-end", a->ignore_end, "Go on where the model generates its end token");
   a->search.add_to(*generate);
   OptionGroup(*generate, kBatches)
       .add("--batch-prompts", a->options.batch_prompts, whole_number(1, 1 << 16),
