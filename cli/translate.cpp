@@ -9,6 +9,7 @@
 #include "cli/line_command.h"
 #include "cli/option_group.h"
 #include "cli/search_options.h"
+#include "cli/working_line.h"
 #include "nunchi/inference/ensemble.h"
 #include "nunchi/inference/translate_stream.h"
 #include "nunchi/inference/translation_format.h"
@@ -48,7 +49,8 @@ void run(const Arguments& arguments) {
   options.search = search_options(arguments, ensemble.search());
   options.alignment = !arguments.alignment.empty();
   Translator translator = ensemble.translator(options);
-  const std::unique_ptr<LineSource> lines = open_input(arguments.input);
+  WorkingLine working("lines done");
+  const std::unique_ptr<LineSource> lines = working.watched(open_input(arguments.input));
   const TranslationFormat format{.n_best = arguments.n_best.has_value(),
                                  .word_scores = arguments.word_scores,
                                  .alignment = arguments.alignment == "hard"   ? Alignment::hard
@@ -57,10 +59,11 @@ void run(const Arguments& arguments) {
   translate_stream(
       translator, *lines, arguments.windows,
       [&](std::int64_t number, const Translations& translations) {
-        out.add(to_text(format, number, translations));
+        working.hide_while([&] { out.add(to_text(format, number, translations)); });
+        working.add(1);
         return out.is_open();
       },
-      [&] { out.flush(); });
+      [&] { working.hide_while([&] { out.flush(); }); });
   out.finish();
   report(translator.counts(), "--max-source-length");
 }
