@@ -10,6 +10,7 @@
 #include "cli/option_group.h"
 #include "cli/search_options.h"
 #include "cli/working_line.h"
+#include "nunchi/base/error.h"
 #include "nunchi/inference/ensemble.h"
 #include "nunchi/inference/translate_stream.h"
 #include "nunchi/inference/translation_format.h"
@@ -25,6 +26,7 @@ struct Arguments {
   std::optional<int> n_best;
   bool word_scores = false;
   std::string alignment;  // "hard", "soft" or, for none, empty
+  std::string terms;      // a file; empty: none
   ContextOptions device;
   SearchArguments search;
 };
@@ -48,6 +50,9 @@ void run(const Arguments& arguments) {
   TranslatorOptions options = arguments.options;
   options.search = search_options(arguments, ensemble.search());
   options.alignment = !arguments.alignment.empty();
+  if (!arguments.terms.empty()) {
+    options.terms = std::make_shared<const TermList>(TermList::read(arguments.terms));
+  }
   Translator translator = ensemble.translator(options);
   WorkingLine working("lines done");
   const std::unique_ptr<LineSource> lines = working.watched(open_input(arguments.input));
@@ -89,6 +94,11 @@ void add_translate(CLI::App& program, Job& job) {
   OptionGroup(*translate, kInputAndOutput)
       .flag("--prefix", a->windows.prefixes,
             "Read lines of SOURCE <tab> PREFIX; each translation starts with its prefix");
+  OptionGroup terms(*translate, "Terms");
+  terms.add("--terms", a->terms, text("FILE", "lines of SOURCE <tab> TARGET"),
+            "Where a line contains a source term, its translation contains the target term");
+  terms.flag("--inline-terms", a->options.inline_terms,
+             "Lines contain terms as <term target=\"TARGET\">SOURCE</term>");
   OptionGroup format(*translate, kOutputFormat);
   format.add("--n-best", a->n_best, whole_number(1, 4096),
              "Print the N best translations as id ||| text ||| features ||| score");
@@ -124,6 +134,9 @@ void add_translate(CLI::App& program, Job& job) {
                             "nunchi translate runs/first runs/second -i source.txt"});
   translate->callback([=, &job] {
     a->search.check();
+    if (a->search.search.sample && (!a->terms.empty() || a->options.inline_terms)) {
+      throw UsageError("--terms and --inline-terms cannot be combined with --sample.");
+    }
     job = [=] { run(*a); };
   });
 }

@@ -50,6 +50,7 @@ Searcher::~Searcher() = default;
 std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
   const SearchRequest request{.source = input.source,
                               .prefixes = input.prefixes,
+                              .phrases = input.phrases,
                               .numbers = input.numbers,
                               .options = std::span(&options_, 1)};
   const std::vector<PlannedSentence> sentences = plan_request(model_, request, input.tokens);

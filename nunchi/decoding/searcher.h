@@ -18,6 +18,8 @@ using SearchWatch = std::function<bool(std::span<const std::int32_t> tokens)>;
 struct SearchInput {
   std::optional<Source> source = {};      // for an encoder-decoder; a language model has none
   std::span<const Tokens> prefixes = {};  // the first tokens of each target; empty: no prefixes
+  // The phrases that each target must contain; empty: none.
+  std::span<const RequiredPhrases> phrases = {};
   // The number of each sentence selects its random draws; empty: 0, 1, …
   std::span<const std::int64_t> numbers = {};
   DecoderTokens tokens = {};  // without a start token, every prefix must have tokens

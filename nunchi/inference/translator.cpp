@@ -62,6 +62,7 @@ Translator::Translator(ContextBase& context, std::vector<TranslatorModel> models
       options_(options),
       searcher_(searched_model(), options.search) {
   options_.max_source_length = std::min(options.max_source_length, searched_model().max_length());
+  if (options.terms != nullptr || options.inline_terms) check_terms();
 }
 
 std::vector<Translator::Member> Translator::checked(const std::vector<TranslatorModel>& models) {
@@ -92,6 +93,8 @@ struct Translator::Batch {
   std::vector<std::size_t> lines;            // indices into the lines of the call
   std::vector<std::vector<Tokens>> sources;  // of each member and line, </s> included
   std::vector<Tokens> prefixes;
+  std::vector<RequiredPhrases> phrases;  // empty for a batch without terms
+  int beam_size = 0;                     // for the terms; 0 without terms
   std::vector<std::int64_t> numbers;
 };
 
@@ -99,6 +102,7 @@ struct Translator::Batch {
 struct Translator::LineTokens {
   std::vector<Tokens> sources;  // of each member, </s> included; all empty for a line without words
   Tokens prefix;
+  RequiredPhrases phrases;
 
   std::int64_t length() const {
     std::size_t longest = 0;
@@ -110,10 +114,11 @@ struct Translator::LineTokens {
 std::vector<Translations> Translator::translate(std::span<const SourceLine> lines) {
   std::vector<Translations> translations(lines.size(), Translations(1));
   for (const Batch& batch : batches_of(lines)) {
-    const std::vector<Hypotheses> found = searcher_({.source = source_of(batch),
-                                                     .prefixes = batch.prefixes,
-                                                     .numbers = batch.numbers,
-                                                     .tokens = tokenizers().decoder()});
+    const std::vector<Hypotheses> found = searcher_for(batch)({.source = source_of(batch),
+                                                               .prefixes = batch.prefixes,
+                                                               .phrases = batch.phrases,
+                                                               .numbers = batch.numbers,
+                                                               .tokens = tokenizers().decoder()});
     for (std::size_t i = 0; i < found.size(); ++i) {
       translations[batch.lines[i]] = to_text(found[i]);
       if (options_.alignment) align(batch.sources[0][i], found[i], translations[batch.lines[i]]);
@@ -136,28 +141,64 @@ Source Translator::source_of(const Batch& batch) const {
   return make_member_sources(std::move(sources));
 }
 
+// Lines with different beams are in different batches, so that a line's beam, and with it the
+// result, depends on that line only.
 std::vector<Translator::Batch> Translator::batches_of(std::span<const SourceLine> lines) {
   std::vector<LineTokens> tokens_of_line;
-  std::vector<std::int64_t> lengths;
+  std::map<int, std::vector<std::int64_t>> lengths_by_beam;  // of all lines; 0 for other beams
   for (const SourceLine& line : lines) {
-    tokens_of_line.push_back(tokens_of(line));
-    lengths.push_back(tokens_of_line.back().length());
+    tokens_of_line.push_back(options_.inline_terms ? tokens_of_marked(line) : tokens_of(line));
+    const RequiredPhrases& phrases = tokens_of_line.back().phrases;
+    const int beam = phrases.empty() ? 0
+                                     : std::max(options_.search.beam_size,
+                                                TranslatorOptions::term_beam(std::ssize(phrases)));
+    std::vector<std::int64_t>& lengths = lengths_by_beam[beam];
+    lengths.resize(lines.size());
+    lengths[tokens_of_line.size() - 1] = tokens_of_line.back().length();
   }
   std::vector<Batch> batches;
-  for (std::vector<std::size_t>& indices :
-       length_batches(lengths, {options_.batch_tokens, options_.batch_sentences})) {
-    Batch& batch = batches.emplace_back();
-    batch.sources.resize(members_.size());
-    for (const std::size_t line : indices) {
-      for (std::size_t m = 0; m < members_.size(); ++m) {
-        batch.sources[m].push_back(std::move(tokens_of_line[line].sources[m]));
+  for (const auto& [beam, lengths] : lengths_by_beam) {
+    for (std::vector<std::size_t>& indices :
+         length_batches(lengths, {options_.batch_tokens, options_.batch_sentences})) {
+      Batch& batch = batches.emplace_back();
+      batch.beam_size = beam;
+      batch.sources.resize(members_.size());
+      for (const std::size_t line : indices) {
+        LineTokens& tokens = tokens_of_line[line];
+        for (std::size_t m = 0; m < members_.size(); ++m) {
+          batch.sources[m].push_back(std::move(tokens.sources[m]));
+        }
+        batch.prefixes.push_back(std::move(tokens.prefix));
+        if (beam > 0) batch.phrases.push_back(std::move(tokens.phrases));
+        batch.numbers.push_back(lines[line].number);
       }
-      batch.prefixes.push_back(std::move(tokens_of_line[line].prefix));
-      batch.numbers.push_back(lines[line].number);
+      batch.lines = std::move(indices);
     }
-    batch.lines = std::move(indices);
   }
   return batches;
+}
+
+Searcher& Translator::searcher_for(const Batch& batch) {
+  if (batch.beam_size == 0) return searcher_;
+  std::unique_ptr<Searcher>& searcher = term_searchers_[batch.beam_size];
+  if (searcher == nullptr) {
+    SearchOptions search = options_.search;
+    search.beam_size = batch.beam_size;
+    searcher = std::make_unique<Searcher>(searched_model(), search);
+  }
+  return *searcher;
+}
+
+Translator::LineTokens Translator::tokens_of_marked(const SourceLine& line) {
+  std::optional<MarkedLine> read = read_inline_terms(line.text);
+  if (!read) {
+    ++counts_.markup;
+    return tokens_of(line);
+  }
+  SourceLine plain = line;
+  plain.text = std::move(read->text);
+  plain.terms.insert(plain.terms.end(), read->targets.begin(), read->targets.end());
+  return tokens_of(plain);
 }
 
 Translator::LineTokens Translator::tokens_of(const SourceLine& line) {
@@ -187,8 +228,60 @@ Translator::LineTokens Translator::tokens_of(const SourceLine& line) {
     tokens.sources[m].push_back(members_[m].tokenizers->source().special().end);
   }
   shorten(tokens.prefix, 2);  // <s> and at least one token that is generated
+  tokens.phrases = phrases_of(line, std::ssize(tokens.prefix));
   counts_.cut += cut ? 1 : 0;
   return tokens;
+}
+
+// Terms that do not fit into the limits are left out.
+RequiredPhrases Translator::phrases_of(const SourceLine& line, std::int64_t prefix) {
+  std::vector<std::string> targets = line.terms;
+  if (options_.terms != nullptr) {
+    const std::vector<std::string> found = options_.terms->targets_in(line.text);
+    targets.insert(targets.end(), found.begin(), found.end());
+  }
+  RequiredPhrases phrases;
+  std::int64_t tokens = 0;
+  bool all = true;
+  for (const std::string& target : targets) {
+    std::optional<RequiredPhrase> phrase = required_phrase(tokenizers().target(), target);
+    const std::int64_t more = phrase ? token_count(*phrase) : 0;
+    // The start token takes a position, too.
+    const bool fits = phrase && std::ssize(phrases) < kMaxRequiredPhrases &&
+                      tokens + more <= kMaxRequiredTokens &&
+                      prefix + tokens + more < searched_model().max_length();
+    all = all && fits;
+    if (!fits) continue;
+    tokens += more;
+    phrases.push_back(std::move(*phrase));
+  }
+  counts_.terms += all ? 0 : 1;
+  return phrases;
+}
+
+// The terms of a file are checked before the first line is translated.
+void Translator::check_terms() const {
+  if (options_.search.sample) {
+    throw UsageError("terms need a search: they cannot be combined with sampling.");
+  }
+  if (options_.terms == nullptr) return;
+  const Tokenizer& target = tokenizers().target();
+  for (const Term& term : options_.terms->terms()) {
+    const std::optional<RequiredPhrase> phrase = required_phrase(target, term.target);
+    if (!phrase) {
+      throw Error(term.where + ": the model's target tokenizer cannot spell '" + term.target +
+                  "': it writes '" + target.decode(target.encode(term.target)) + "'.");
+    }
+    if (token_count(*phrase) > kMaxRequiredTokens) {
+      throw Error(term.where + ": '" + term.target + "' is too long: a line's terms can have " +
+                  std::to_string(kMaxRequiredTokens) + " tokens in all.");
+    }
+  }
+}
+
+int TranslatorOptions::term_beam(std::int64_t terms) {
+  constexpr int kHypothesesPerBank = 4;
+  return kHypothesesPerBank * static_cast<int>(terms + 1);
 }
 
 Translations Translator::to_text(const Hypotheses& found) const {

@@ -10,6 +10,7 @@
 // together: see inference/ensemble.h.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "nunchi/decoding/searcher.h"
 #include "nunchi/inference/alignment.h"
 #include "nunchi/inference/source_line.h"
+#include "nunchi/inference/terms.h"
 #include "nunchi/models/ensemble.h"
 #include "nunchi/models/format/tokenizers.h"
 
@@ -29,6 +31,14 @@ struct TranslatorOptions {
   std::int64_t batch_tokens = 2048;       // source tokens of a batch, approximately
   std::int64_t batch_sentences = 64;
   bool alignment = false;  // fill Translation::attention
+  // Terms to look for in every line; null: none. Lines with terms, these or others, are searched
+  // with a beam of at least term_beam() hypotheses.
+  std::shared_ptr<const TermList> terms = nullptr;
+  bool inline_terms = false;  // lines contain markup: see read_inline_terms()
+
+  // Hypotheses for a line with `terms` terms: a few for each number of terms that a hypothesis can
+  // have at a time.
+  static int term_beam(std::int64_t terms);
 };
 
 struct Translation {
@@ -82,7 +92,11 @@ class Translator {
   static std::unique_ptr<EnsembleModel> ensemble_of(const std::vector<Member>& members);
   const EncoderDecoder& searched_model() const;
   std::vector<Batch> batches_of(std::span<const SourceLine> lines);
+  Searcher& searcher_for(const Batch& batch);
+  RequiredPhrases phrases_of(const SourceLine& line, std::int64_t prefix);
+  void check_terms() const;
   LineTokens tokens_of(const SourceLine& line);
+  LineTokens tokens_of_marked(const SourceLine& line);
   Translations to_text(const Hypotheses& found) const;
   void align(const Tokens& source, const Hypotheses& found, Translations& translations) const;
   Source source_of(const Batch& batch) const;
@@ -93,6 +107,7 @@ class Translator {
   std::unique_ptr<EnsembleModel> ensemble_;  // null for one model
   TranslatorOptions options_;
   Searcher searcher_;
+  std::map<int, std::unique_ptr<Searcher>> term_searchers_;  // by beam size, for lines with terms
   LineCounts counts_;
 };
 
