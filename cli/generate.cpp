@@ -1,14 +1,17 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/line_command.h"
 #include "cli/option_group.h"
 #include "cli/search_options.h"
+#include "cli/working_line.h"
 #include "nunchi/base/error.h"
 #include "nunchi/inference/line_windows.h"
 #include "nunchi/inference/pipeline.h"
@@ -20,7 +23,7 @@ namespace {
 struct Arguments {
   std::string folder, prompt, input = "-", output = "-";
   GeneratorOptions options;
-  bool json = false;
+  bool json = false, ignore_end = false;
   ContextOptions device;
   SearchArguments search;
   CLI::Option *prompt_option = nullptr, *input_option = nullptr;
@@ -38,6 +41,7 @@ std::string line_of(const Arguments& arguments, const Prompt& prompt, const Cont
   const nlohmann::ordered_json json = {{"prompt", prompt.text},
                                        {"text", found.text},
                                        {"tokens", found.tokens.size()},
+                                       {"ended", found.ended},
                                        {"log_probability", found.log_probability}};
   return json_line(json) + "\n";
 }
@@ -45,6 +49,9 @@ std::string line_of(const Arguments& arguments, const Prompt& prompt, const Cont
 // One prompt: prints the text as it is generated.
 void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
   const Prompt prompt{.text = arguments.prompt};
+  // The text itself shows the progress on a terminal.
+  std::optional<WorkingLine> working;
+  if (arguments.json || ::isatty(STDOUT_FILENO) == 0) working.emplace("texts done");
   if (arguments.json) return out.add(line_of(arguments, prompt, generator.generate(prompt)));
   const auto show = [&](std::string_view part) {
     out.add(part);
@@ -58,7 +65,8 @@ void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
 
 // One prompt on each line: prints one line for each.
 void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
-  const std::unique_ptr<LineSource> input = open_input(arguments.input);
+  WorkingLine working("texts done");
+  const std::unique_ptr<LineSource> input = working.watched(open_input(arguments.input));
   const LineWindowOptions windows{.lines =
                                       static_cast<std::size_t>(arguments.options.batch_prompts)};
   const auto answer = [&](std::span<const SourceLine> lines) {
@@ -67,12 +75,15 @@ void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
       prompts.push_back({.text = line.text, .number = line.number, .cut = line.cut});
     }
     const std::vector<Continuation> found = generator.generate(prompts);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      out.add(line_of(arguments, prompts[i], found[i]));
-    }
+    working.add(std::ssize(found));
+    working.hide_while([&] {
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        out.add(line_of(arguments, prompts[i], found[i]));
+      }
+    });
     return out.is_open();
   };
-  read_windows(*input, windows, answer, [&] { out.flush(); });
+  read_windows(*input, windows, answer, [&] { working.hide_while([&] { out.flush(); }); });
 }
 
 void report(const PromptCounts& counts) {
@@ -94,6 +105,7 @@ void run(const Arguments& arguments) {
       Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_language_model});
   GeneratorOptions options = arguments.options;
   options.search = arguments.search.merged_with(pipeline.search());
+  options.stop_at_end = !arguments.ignore_end;
   Generator generator = pipeline.generator(options);
   if (*arguments.prompt_option) {
     run_prompt(arguments, generator, out);
@@ -130,6 +142,7 @@ void add_generate(CLI::App& program, Job& job) {
       .add("--stop", a->options.stops, text("TEXT", "any text"),
            "Stop before this text; may be given several times")
       ->allow_extra_args(false);
+  searching.flag("--ignore-end", a->ignore_end, "Go on where the model generates its end token");
   a->search.add_to(*generate);
   OptionGroup(*generate, kBatches)
       .add("--batch-prompts", a->options.batch_prompts, whole_number(1, 1 << 16),

@@ -47,6 +47,11 @@ void report(const LineCounts& counts, const char* limit) {
   print_count(counts.empty, "without words: empty output");
   print_count(counts.repaired, "with invalid UTF-8: replaced by U+FFFD");
   print_count(counts.cut, fmt::format("too long: cut (see {})", limit));
+  print_count(counts.markup, "with <term> markup that cannot be read: translated as text");
+  print_count(counts.terms,
+              fmt::format("with terms that were left out: a line has at most {} terms of {} tokens "
+                          "in all, which the target tokenizer can spell",
+                          kMaxRequiredPhrases, kMaxRequiredTokens));
 }
 
 }  // namespace nunchi::cli

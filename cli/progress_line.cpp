@@ -55,6 +55,7 @@ std::size_t ProgressLine::columns() const {
 
 void ProgressLine::clear() {
   if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) std::fflush(stderr);
   shown_ = false;
 }
 

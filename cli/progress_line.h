@@ -23,12 +23,13 @@ class ProgressLine {
   void update(const std::string& text);
   // Prints a permanent line above the progress line.
   void print(const std::string& text);
+  // Removes the progress line from the terminal until the next update.
+  void clear();
+  bool is_terminal() const { return is_terminal_; }
   // The maximum columns of a progress line; unlimited without a terminal.
   std::size_t columns() const;
 
  private:
-  void clear();
-
   using Clock = std::chrono::steady_clock;
   bool is_terminal_;
   bool shown_ = false;  // the terminal shows a progress line

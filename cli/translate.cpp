@@ -9,7 +9,9 @@
 #include "cli/line_command.h"
 #include "cli/option_group.h"
 #include "cli/search_options.h"
-#include "nunchi/inference/pipeline.h"
+#include "cli/working_line.h"
+#include "nunchi/base/error.h"
+#include "nunchi/inference/ensemble.h"
 #include "nunchi/inference/translate_stream.h"
 #include "nunchi/inference/translation_format.h"
 
@@ -17,12 +19,14 @@ namespace nunchi::cli {
 namespace {
 
 struct Arguments {
-  std::string folder, input = "-", output = "-";
+  std::vector<std::string> folders;
+  std::string input = "-", output = "-";
   TranslatorOptions options;
   LineWindowOptions windows;
   std::optional<int> n_best;
   bool word_scores = false;
   std::string alignment;  // "hard", "soft" or, for none, empty
+  std::string terms;      // a file; empty: none
   ContextOptions device;
   SearchArguments search;
 };
@@ -41,13 +45,17 @@ void run(const Arguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   // Opened first, so that an output that cannot be written is reported immediately.
   Output out(arguments.output);
-  const Pipeline pipeline =
-      Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_translation_model});
+  const Ensemble ensemble =
+      Ensemble::open({arguments.folders.begin(), arguments.folders.end()}, arguments.device);
   TranslatorOptions options = arguments.options;
-  options.search = search_options(arguments, pipeline.search());
+  options.search = search_options(arguments, ensemble.search());
   options.alignment = !arguments.alignment.empty();
-  Translator translator = pipeline.translator(options);
-  const std::unique_ptr<LineSource> lines = open_input(arguments.input);
+  if (!arguments.terms.empty()) {
+    options.terms = std::make_shared<const TermList>(TermList::read(arguments.terms));
+  }
+  Translator translator = ensemble.translator(options);
+  WorkingLine working("lines done");
+  const std::unique_ptr<LineSource> lines = working.watched(open_input(arguments.input));
   const TranslationFormat format{.n_best = arguments.n_best.has_value(),
                                  .word_scores = arguments.word_scores,
                                  .alignment = arguments.alignment == "hard"   ? Alignment::hard
@@ -56,10 +64,11 @@ void run(const Arguments& arguments) {
   translate_stream(
       translator, *lines, arguments.windows,
       [&](std::int64_t number, const Translations& translations) {
-        out.add(to_text(format, number, translations));
+        working.hide_while([&] { out.add(to_text(format, number, translations)); });
+        working.add(1);
         return out.is_open();
       },
-      [&] { out.flush(); });
+      [&] { working.hide_while([&] { out.flush(); }); });
   out.finish();
   report(translator.counts(), "--max-source-length");
 }
@@ -72,15 +81,24 @@ void add_translate(CLI::App& program, Job& job) {
           .add_subcommand("translate",
                           "Translate lines of text\n\n"
                           "Prints one translation for each line, in the same order, as soon as no "
-                          "more input is waiting.")
+                          "more input is waiting. Several models with the same target tokenizer "
+                          "translate together: a token's probability is the mean of theirs.")
           ->group(kUsing);
   auto a = std::make_shared<Arguments>();
-  add_model(*translate, a->folder);
+  OptionGroup(*translate, kArguments)
+      .add("MODEL", a->folders, model_folder(),
+           "Model folder: a run's output or a checkpoint; several form an ensemble")
+      ->required();
   add_input(*translate, a->input, "Lines to translate");
   add_output(*translate, a->output, "Where to write the translations");
   OptionGroup(*translate, kInputAndOutput)
       .flag("--prefix", a->windows.prefixes,
             "Read lines of SOURCE <tab> PREFIX; each translation starts with its prefix");
+  OptionGroup terms(*translate, "Terms");
+  terms.add("--terms", a->terms, text("FILE", "lines of SOURCE <tab> TARGET"),
+            "Where a line contains a source term, its translation contains the target term");
+  terms.flag("--inline-terms", a->options.inline_terms,
+             "Lines contain terms as <term target=\"TARGET\">SOURCE</term>");
   OptionGroup format(*translate, kOutputFormat);
   format.add("--n-best", a->n_best, whole_number(1, 4096),
              "Print the N best translations as id ||| text ||| features ||| score");
@@ -111,11 +129,14 @@ void add_translate(CLI::App& program, Job& job) {
   batches.add("--batch-sentences", a->options.batch_sentences, whole_number(1, kMaxCount),
               "Maximum sentences per batch");
   add_device_options(*translate, a->device);
-  add_examples(*translate,
-               {"echo '내일 오후 3시에 서울에서 만나요' | nunchi translate runs/demo",
-                "nunchi translate runs/demo -i source.txt -o target.txt --beam-size 4"});
+  add_examples(*translate, {"echo '내일 오후 3시에 서울에서 만나요' | nunchi translate runs/demo",
+                            "nunchi translate runs/demo -i source.txt -o target.txt --beam-size 4",
+                            "nunchi translate runs/first runs/second -i source.txt"});
   translate->callback([=, &job] {
     a->search.check();
+    if (a->search.search.sample && (!a->terms.empty() || a->options.inline_terms)) {
+      throw UsageError("--terms and --inline-terms cannot be combined with --sample.");
+    }
     job = [=] { run(*a); };
   });
 }

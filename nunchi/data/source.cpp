@@ -1,10 +1,27 @@
 #include "nunchi/data/source.h"
 
+#include <algorithm>
 #include <string>
 
 #include "nunchi/base/error.h"
+#include "nunchi/ops/tensors.h"
 
 namespace nunchi {
+
+MemberSources make_member_sources(std::vector<Source> sources) {
+  if (sources.empty()) throw Error("an ensemble needs at least one source.");
+  std::vector<std::int32_t> lengths = sources.front().rows().lengths;
+  for (const Source& source : sources) {
+    const std::vector<std::int32_t>& others = source.rows().lengths;
+    if (others.size() != lengths.size()) {
+      throw Error("the members of an ensemble got sources of " + std::to_string(lengths.size()) +
+                  " and of " + std::to_string(others.size()) + " sentences.");
+    }
+    for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] = std::max(lengths[b], others[b]);
+  }
+  ContextBase& context = sources.front().context();
+  return {.sources = std::move(sources), .rows = make_ragged(context, lengths)};
+}
 
 const std::vector<Tokens>& tokens_of(const SourceExamples& examples) {
   const auto* tokens = std::get_if<std::vector<Tokens>>(&examples);

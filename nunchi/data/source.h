@@ -1,6 +1,8 @@
 // The input of an encoder: a batch of sentences of tokens, or of examples made of rows of features.
+// The input of an ensemble can be one such batch for each member.
 #pragma once
 
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -10,16 +12,26 @@
 
 namespace nunchi {
 
+class Source;
+
+// The same sentences as the members of an ensemble read them, each with its own tokenizer.
+struct MemberSources {
+  std::vector<Source> sources;  // one for each member, all with the same number of sentences
+  Ragged rows;                  // the length of a sentence is that of its longest version
+};
+
 // Copies share their tensors.
 class Source {
  public:
   Source() = default;  // a batch without sentences
   Source(TokenBatch tokens) : input_(std::move(tokens)) {}
   Source(FeatureBatch features) : input_(std::move(features)) {}
+  Source(MemberSources members) : input_(std::move(members)) {}
 
-  // Null when the source is of the other kind.
+  // Null when the source is of another kind.
   const TokenBatch* tokens() const { return std::get_if<TokenBatch>(&input_); }
   const FeatureBatch* features() const { return std::get_if<FeatureBatch>(&input_); }
+  const MemberSources* members() const { return std::get_if<MemberSources>(&input_); }
 
   // Which rows belong to which sentence.
   const Ragged& rows() const {
@@ -29,8 +41,11 @@ class Source {
   ContextBase& context() const { return rows().offsets.context(); }
 
  private:
-  std::variant<TokenBatch, FeatureBatch> input_;
+  std::variant<TokenBatch, FeatureBatch, MemberSources> input_;
 };
+
+// Throws Error when there is no source or the numbers of sentences differ.
+MemberSources make_member_sources(std::vector<Source> sources);
 
 // The sources of a batch on the host.
 using SourceExamples = std::variant<std::vector<Tokens>, std::vector<Features>>;

@@ -58,6 +58,7 @@ struct Search::StepKind {
   bool samples = false;          // some unit draws tokens
   bool takes_likeliest = false;  // some unit takes the most likely ones
   bool any_ngram = false;        // some unit restricts n-grams
+  bool any_phrases = false;      // some unit must contain phrases
   std::int64_t max_banned = 0;
 
   void add(const kernels::UnitOptions& unit) {
@@ -66,9 +67,57 @@ struct Search::StepKind {
     max_banned = std::max(max_banned, kernels::max_banned(unit));
   }
   std::int64_t number() const {
-    return max_banned << 3 | (samples ? 4 : 0) | (takes_likeliest ? 2 : 0) | (any_ngram ? 1 : 0);
+    return max_banned << 4 | (any_phrases ? 8 : 0) | (samples ? 4 : 0) | (takes_likeliest ? 2 : 0) |
+           (any_ngram ? 1 : 0);
   }
 };
+
+namespace {
+
+// The choice of a step in which some units must contain phrases.
+template <class T, class C>
+void take_phrase_step(C& ctx, const kernels::UnitPhrases* phrases,
+                      const kernels::BanTokens<T>& bans, const kernels::TopTokens<T>& top,
+                      const kernels::BeamStep<T>& beam_step) {
+  const auto rows = static_cast<std::size_t>(top.rows);
+  const ScratchMemory ids(ctx.arena(), rows * kernels::kNextTokens * sizeof(std::int32_t));
+  const ScratchMemory values(ctx.arena(), rows * kernels::kNextTokens * sizeof(T));
+  kernels::ChooseCandidates<T> choice{.units = beam_step.units,
+                                      .width = beam_step.width,
+                                      .beam = beam_step.beam,
+                                      .candidates = beam_step.candidates,
+                                      .stride = beam_step.stride,
+                                      .vocabulary = top.vocabulary,
+                                      .counts = beam_step.counts,
+                                      .end_token = beam_step.end_token,
+                                      .hypotheses = beam_step.from,
+                                      .options = beam_step.options,
+                                      .phrases = phrases,
+                                      .logits = top.logits,
+                                      .next_ids = ids.as<std::int32_t>(),
+                                      .next_values = values.as<T>(),
+                                      .log_probs = top.log_probs,
+                                      .ids = top.ids};
+  using Candidate = typename kernels::ChooseCandidates<T>::Candidate;
+  const ScratchMemory pool(ctx.arena(),
+                           rows * static_cast<std::size_t>(choice.pool_size()) * sizeof(Candidate));
+  choice.pool = pool.as<Candidate>();
+  kernels::run(ctx, kernels::PhraseCandidates<T>{.rows = top.rows,
+                                                 .vocabulary = top.vocabulary,
+                                                 .stride = beam_step.stride,
+                                                 .counts = beam_step.counts,
+                                                 .hypotheses = beam_step.from,
+                                                 .phrases = phrases,
+                                                 .logits = top.logits,
+                                                 .ids = ids.as<std::int32_t>(),
+                                                 .values = values.as<T>()});
+  kernels::run(ctx, bans);
+  kernels::run(ctx, top);
+  kernels::run(ctx, choice);
+  kernels::run(ctx, beam_step);
+}
+
+}  // namespace
 
 // The rows of a step and where they come from and go to.
 struct Search::StepRows {
@@ -93,6 +142,7 @@ Search::Search(GeneratingModel model, ContextBase& context, const SearchSetup& s
       entering_(context, setup.limits.units, stride_),
       finished_(context, {.units = setup.limits.units, .beam = beam_, .stride = stride_}),
       options_(context, setup.limits.units),
+      phrases_(context, setup.limits.units),
       suppressed_(all_but_first(context, setup.tokens.suppressed)),
       banned_(Tensor::empty(context, DType::f64, {setup.limits.units * beam_})),
       next_tokens_(zeros(context, DType::i32, {nn::decode_capacity(setup.limits.units * beam_)})),
@@ -178,7 +228,8 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
                      .max_length = static_cast<std::int32_t>(sentence.max_length),
                      .no_repeat_ngram = options.no_repeat_ngram,
                      .max_repeats = options.max_repeats};
-      kind.add(options_[u]);
+      phrases_.set(u, packed(sentence.phrases));
+      add_kind(kind, u);
       state_->cache.provide_slots(u, sentence.prompt);
     }
   }
@@ -187,6 +238,7 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
   std::ranges::sort(sorted);
   for_each_run(sorted, [&](std::int64_t first, std::int64_t count) {
     options_.upload(first, count);
+    phrases_.upload(first, count);
     finished_.clear(first, count);
   });
   if (request.source) {
@@ -319,13 +371,19 @@ void Search::swap_buffers() {
 
 Search::StepKind Search::kind_of_units() const {
   StepKind kind;
-  units_.for_each_running([&](std::int64_t u) { kind.add(options_[u]); });
+  units_.for_each_running([&](std::int64_t u) { add_kind(kind, u); });
   return kind;
+}
+
+void Search::add_kind(StepKind& kind, std::int64_t unit) const {
+  kind.add(options_[unit]);
+  kind.any_phrases = kind.any_phrases || phrases_.has_phrases(unit);
 }
 
 // From the hidden rows of the newest tokens to the hypotheses that continue.
 void Search::choose(const Tensor& hidden, const StepRows& step) {
-  const Variable table = step.kind.samples ? Variable() : model_.output_table();
+  const bool needs_scores = step.kind.samples || step.kind.any_phrases;
+  const Variable table = needs_scores ? Variable() : model_.output_table();
   const Tensor scores = table.defined() ? Tensor() : model_.next_scores(hidden);
   const std::int64_t rows = step.units * step.width;
   const Tensor log_probs =
@@ -387,6 +445,11 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
         .signal = replay_.signal_slots()};
     if constexpr (std::is_same_v<T, Accumulator<T>>) {
       if (table.defined()) return next_hypotheses(hidden, table, {bans, top}, beam_step);
+    }
+    if constexpr (std::is_same_v<T, Accumulator<T>>) {
+      // A search with a beam, which phrases need, has no units that sample.
+      if (step.kind.any_phrases)
+        return take_phrase_step(ctx, phrases_.data(), bans, top, beam_step);
     }
     if (!step.kind.samples) {
       kernels::run(ctx, kernels::TopAllowedTokens<T>{bans, top});

@@ -98,6 +98,7 @@ class Search {
   void take_step(std::int64_t units, bool counted);
   void provide_slots(std::int64_t steps);
   void choose(const Tensor& hidden, const StepRows& step);
+  void add_kind(StepKind& kind, std::int64_t unit) const;
   StepKind kind_of_units() const;
   void swap_buffers();
   void release_finished();
@@ -113,6 +114,7 @@ class Search {
   bool swapped_ = false;  // current_ and next_hypotheses_, an odd number of times
   FinishedHypotheses finished_;
   UnitOptionsBuffer options_;
+  UnitPhrasesBuffer phrases_;
   Tensor suppressed_;     // i32: all suppressed tokens but the first; undefined: no more
   Tensor banned_;         // f64 [rows] of a step
   Tensor next_tokens_;    // i32 [rows] the newest tokens

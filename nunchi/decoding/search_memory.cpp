@@ -67,11 +67,37 @@ UnitOptionsBuffer::UnitOptionsBuffer(ContextBase& context, std::int64_t units)
       device_(Tensor::empty(context, DType::i8,
                             {units * static_cast<std::int64_t>(sizeof(kernels::UnitOptions))})) {}
 
+namespace {
+
+// Copies elements of a host array to the same elements of its copy on the device.
+template <class T>
+void upload_elements(const std::vector<T>& host, const Tensor& device, std::int64_t first,
+                     std::int64_t count) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  const auto* from = reinterpret_cast<const std::int8_t*>(host.data() + first);
+  copy_from_host(std::span(from, static_cast<std::size_t>(count * kBytes)),
+                 device.flat_slice(first * kBytes, {count * kBytes}));
+}
+
+}  // namespace
+
 void UnitOptionsBuffer::upload(std::int64_t first_unit, std::int64_t units) const {
-  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(kernels::UnitOptions));
-  const auto* from = reinterpret_cast<const std::int8_t*>(host_.data() + first_unit);
-  copy_from_host(std::span(from, static_cast<std::size_t>(units * kBytes)),
-                 device_.flat_slice(first_unit * kBytes, {units * kBytes}));
+  upload_elements(host_, device_, first_unit, units);
+}
+
+void UnitPhrasesBuffer::set(std::int64_t unit, const kernels::UnitPhrases& phrases) {
+  if (host_.empty()) {
+    if (phrases.count == 0) return;
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(kernels::UnitPhrases));
+    host_.resize(static_cast<std::size_t>(units_));
+    device_ = Tensor::empty(context_, DType::i8, {units_ * kBytes});
+    upload(0, units_);
+  }
+  host_[static_cast<std::size_t>(unit)] = phrases;
+}
+
+void UnitPhrasesBuffer::upload(std::int64_t first_unit, std::int64_t units) const {
+  if (!host_.empty()) upload_elements(host_, device_, first_unit, units);
 }
 
 }  // namespace nunchi

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "nunchi/kernels/search.h"
+#include "nunchi/kernels/required_phrases.h"
 #include "nunchi/tensor/tensor.h"
 
 namespace nunchi {
@@ -74,6 +74,27 @@ class UnitOptionsBuffer {
 
  private:
   std::vector<kernels::UnitOptions> host_;
+  Tensor device_;  // bytes
+};
+
+// The phrases of all units, on the host and on the device. Without memory until a unit has phrases.
+class UnitPhrasesBuffer {
+ public:
+  UnitPhrasesBuffer(ContextBase& context, std::int64_t units) : context_(context), units_(units) {}
+
+  bool has_phrases(std::int64_t unit) const {
+    return !host_.empty() && host_[static_cast<std::size_t>(unit)].count > 0;
+  }
+  void set(std::int64_t unit, const kernels::UnitPhrases& phrases);
+  void upload(std::int64_t first_unit, std::int64_t units) const;
+  const kernels::UnitPhrases* data() const {
+    return reinterpret_cast<const kernels::UnitPhrases*>(device_.data<std::int8_t>());
+  }
+
+ private:
+  ContextBase& context_;
+  std::int64_t units_;
+  std::vector<kernels::UnitPhrases> host_;
   Tensor device_;  // bytes
 };
 

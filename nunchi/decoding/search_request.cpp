@@ -38,6 +38,7 @@ std::int64_t checked_sentence_count(const GeneratingModel& model, const SearchRe
                 things + ".");
   };
   check_count(request.prefixes.size(), "prefixes");
+  check_count(request.phrases.size(), "lists of phrases");
   check_count(request.numbers.size(), "numbers");
   if (request.options.size() != 1) check_count(request.options.size(), "options");
   if (request.options.empty()) throw Error("sentences came without options (internal error).");
@@ -81,13 +82,20 @@ std::vector<PlannedSentence> plan_request(const GeneratingModel& generating,
     } else {
       max_length = max_text_length(model, sentence.options, prefix_length);
     }
-    // A prefix is never cut, and at least one token follows it.
-    sentence.max_length = std::max(max_length, prefix_length + 1);
+    if (!request.phrases.empty()) sentence.phrases = request.phrases[index(b)];
+    check(sentence.phrases, model.target_vocabulary(), sentence.options);
+    // A prefix is never cut, and at least one token follows it; all phrases have to fit.
+    sentence.max_length = std::max(
+        max_length, prefix_length + std::max<std::int64_t>(1, least_tokens(sentence.phrases)));
     sentence.prompt = prefix_length + (tokens.start != kNoToken ? 1 : 0);
     // The last token is not read; the start token of a target takes a position.
     if (sentence.max_length > model.max_length() - (request.source ? 1 : 0)) {
-      throw Error("a prefix of " + std::to_string(prefix_length) +
-                  " tokens is too long for a model with " + std::to_string(model.max_length()) +
+      const std::string phrases =
+          sentence.phrases.empty()
+              ? ""
+              : " with phrases of " + std::to_string(least_tokens(sentence.phrases)) + " tokens";
+      throw Error("a prefix of " + std::to_string(prefix_length) + " tokens" + phrases +
+                  " is too long for a model with " + std::to_string(model.max_length()) +
                   " positions.");
     }
   }

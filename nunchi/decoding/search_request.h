@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "nunchi/decoding/required_phrases.h"
 #include "nunchi/decoding/search_options.h"
 #include "nunchi/models/sequence_model.h"
 
@@ -12,10 +13,10 @@ namespace nunchi {
 
 // The model of a search: one of the two pointers is null.
 struct GeneratingModel {
-  const TranslationModel* encoder_decoder = nullptr;
+  const EncoderDecoder* encoder_decoder = nullptr;
   const LanguageModel* language_model = nullptr;
 
-  GeneratingModel(const TranslationModel& model) : encoder_decoder(&model) {}
+  GeneratingModel(const EncoderDecoder& model) : encoder_decoder(&model) {}
   GeneratingModel(const LanguageModel& model) : language_model(&model) {}
   const SequenceModel& model() const {
     if (encoder_decoder != nullptr) return *encoder_decoder;
@@ -28,6 +29,8 @@ struct GeneratingModel {
 struct SearchRequest {
   std::optional<Source> source = {};      // for an encoder-decoder; a language model has none
   std::span<const Tokens> prefixes = {};  // the first tokens of each target; empty: no prefixes
+  // The phrases that each target must contain, for beam search only; empty: none.
+  std::span<const RequiredPhrases> phrases = {};
   // The number of each sentence selects its random draws; empty: 0, 1, …
   std::span<const std::int64_t> numbers = {};
   std::span<const SearchOptions> options;  // one for each sentence, or one for all
@@ -37,6 +40,7 @@ struct SearchRequest {
 struct PlannedSentence {
   SearchOptions options;
   Tokens prefix;                   // begins with the forced first token, if there is one
+  RequiredPhrases phrases;         // that the target must contain
   std::int64_t number = 0;         // selects the random draws
   std::int64_t source = 0;         // index of the sentence in the request
   std::int64_t source_length = 0;  // 0 without a source

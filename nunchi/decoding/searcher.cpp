@@ -37,7 +37,7 @@ bool fits(const SearchLimits& needed, const SearchLimits& limits) {
 
 }  // namespace
 
-Searcher::Searcher(const TranslationModel& model, const SearchOptions& options)
+Searcher::Searcher(const EncoderDecoder& model, const SearchOptions& options)
     : model_(model), options_(options) {
   options.check();
 }
@@ -50,6 +50,7 @@ Searcher::~Searcher() = default;
 std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
   const SearchRequest request{.source = input.source,
                               .prefixes = input.prefixes,
+                              .phrases = input.phrases,
                               .numbers = input.numbers,
                               .options = std::span(&options_, 1)};
   const std::vector<PlannedSentence> sentences = plan_request(model_, request, input.tokens);
@@ -115,7 +116,7 @@ std::vector<Hypotheses> Searcher::run(const SearchRequest& request, const Search
   return found;
 }
 
-std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
+std::vector<Hypotheses> search(const EncoderDecoder& model, const SearchInput& input,
                                const SearchOptions& options) {
   return Searcher(model, options)(input);
 }

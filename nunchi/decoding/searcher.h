@@ -18,6 +18,8 @@ using SearchWatch = std::function<bool(std::span<const std::int32_t> tokens)>;
 struct SearchInput {
   std::optional<Source> source = {};      // for an encoder-decoder; a language model has none
   std::span<const Tokens> prefixes = {};  // the first tokens of each target; empty: no prefixes
+  // The phrases that each target must contain; empty: none.
+  std::span<const RequiredPhrases> phrases = {};
   // The number of each sentence selects its random draws; empty: 0, 1, …
   std::span<const std::int64_t> numbers = {};
   DecoderTokens tokens = {};  // without a start token, every prefix must have tokens
@@ -27,7 +29,7 @@ struct SearchInput {
 // Returns up to n_best hypotheses for each sentence. An encoder-decoder has a sentence for each
 // sentence of the source and runs on the source's context; a language model has one for each
 // prefix, which it continues. Throws Error if the model's scores are not numbers.
-std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
+std::vector<Hypotheses> search(const EncoderDecoder& model, const SearchInput& input,
                                const SearchOptions& options);
 std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
                                const SearchInput& input, const SearchOptions& options);
@@ -38,7 +40,7 @@ std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
 class Searcher {
  public:
   // Throws UsageError for invalid options.
-  Searcher(const TranslationModel& model, const SearchOptions& options);
+  Searcher(const EncoderDecoder& model, const SearchOptions& options);
   Searcher(const LanguageModel& model, ContextBase& context, const SearchOptions& options);
   ~Searcher();
 

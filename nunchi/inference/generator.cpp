@@ -34,6 +34,13 @@ std::size_t settled_bytes(std::string_view text, std::span<const std::string> st
   return length;
 }
 
+// The token that ends a text; kNoToken: none.
+std::int32_t end_token(const Tokenizers& tokenizers, const GeneratorOptions& options) {
+  const bool is_line_break = tokenizers.decoder().end == tokenizers.target().line_end() &&
+                             tokenizers.generation_tokens().end == kNoToken;
+  return options.stop_at_end && !is_line_break ? tokenizers.decoder().end : kNoToken;
+}
+
 SearchOptions checked(const GeneratorOptions& options) {
   for (const std::string& stop : options.stops) {
     if (stop.empty()) throw UsageError("a stop cannot be empty.");
@@ -51,6 +58,8 @@ struct Generator::Text {
   std::int64_t round = 0;           // searches so far; a text longer than the context needs several
   Tokens tokens = {};               // the prompt and the continuation
   std::vector<double> scores = {};  // log-probabilities of the continuation
+  double end_score = 0;             // log-probability of the end token
+  bool ended = false;               // by the end token
   bool stopped = false;
 };
 
@@ -60,7 +69,8 @@ Generator::Generator(ContextBase& context, const Model& model, const Tokenizers&
       context_(context),
       tokenizer_(tokenizers.target()),
       options_(options),
-      tokens_{.suppressed = tokenizers.decoder().suppressed},
+      tokens_{.end = end_token(tokenizers, options),
+              .suppressed = tokenizers.decoder().suppressed},
       searcher_(model_, context_, checked(options)) {
   tokenizers.check_fit(model, "the generator");
   if (model_.max_length() < 2)
@@ -95,7 +105,7 @@ std::string Generator::after_prompt(const Text& text) const {
 }
 
 bool Generator::is_done(const Text& text) const {
-  return text.stopped || static_cast<std::int64_t>(text.tokens.size() - text.prompt_tokens) >=
+  return text.stopped || text.ended || static_cast<std::int64_t>(text.tokens.size() - text.prompt_tokens) >=
                              options_.search.max_length;
 }
 
@@ -126,6 +136,8 @@ void Generator::extend(std::span<Text*> texts, const SearchWatch& watch) {
       text.tokens.push_back(best.tokens[t]);
       text.scores.push_back(best.token_scores[t]);
     }
+    text.ended = best.ended_by_eos && !is_done(text);
+    if (text.ended) text.end_score = best.token_scores.back();
     ++text.round;
   }
 }
@@ -142,7 +154,8 @@ Continuation Generator::finished(const Text& text) const {
     return find_stop(first_tokens(count), options_.stops) != std::string::npos;
   };
   std::size_t count = text.tokens.size() - text.prompt_tokens;
-  if (has_stop(count)) {
+  const bool stops = has_stop(count);
+  if (stops) {
     std::size_t without = 0;
     while (without + 1 < count) {
       const std::size_t middle = (without + count) / 2;
@@ -155,7 +168,9 @@ Continuation Generator::finished(const Text& text) const {
   const auto kept = static_cast<std::ptrdiff_t>(count);
   return {.text = std::move(after),
           .tokens = Tokens(begin, begin + kept),
-          .log_probability = std::accumulate(text.scores.begin(), text.scores.begin() + kept, 0.0)};
+          .log_probability = std::accumulate(text.scores.begin(), text.scores.begin() + kept,
+                                             text.ended && !stops ? text.end_score : 0.0),
+          .ended = text.ended && !stops};
 }
 
 std::vector<Continuation> Generator::generate(std::span<const Prompt> prompts) {

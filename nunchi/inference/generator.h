@@ -19,6 +19,10 @@ struct GeneratorOptions {
   SearchOptions search;                 // its max_length: tokens after the prompt
   std::vector<std::string> stops = {};  // a continuation ends before the first of these strings
   std::int64_t batch_prompts = 64;      // prompts continued in one batch
+  // A continuation also ends where the model generates the end token. Not where that token is only
+  // the line break of the texts that the model learned from: the tokenizer has no other line break,
+  // and generation_config.json has no eos_token_id. False: the end token is a token like others.
+  bool stop_at_end = true;
 };
 
 struct Prompt {
@@ -29,8 +33,9 @@ struct Prompt {
 
 struct Continuation {
   std::string text;            // without the prompt and without the stop
-  Tokens tokens;               // without the prompt, with the stop
-  double log_probability = 0;  // of `tokens`
+  Tokens tokens;               // without the prompt, with the stop, without the end token
+  double log_probability = 0;  // of `tokens` and, if it ended the text, the end token
+  bool ended = false;          // by the end token
 };
 
 // Callback that gets the next part of a text as soon as it cannot change any more. Returns false to
@@ -78,7 +83,7 @@ class Generator {
   ContextBase& context_;
   const Tokenizer& tokenizer_;
   GeneratorOptions options_;
-  DecoderTokens tokens_;  // no start token (a text begins with its prompt) and no end token
+  DecoderTokens tokens_;  // no start token: a text begins with its prompt
   Searcher searcher_;
   PromptCounts counts_;
 };

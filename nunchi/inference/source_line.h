@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace nunchi {
 
@@ -11,6 +12,8 @@ struct SourceLine {
   std::string prefix;       // the translation must begin with it
   std::int64_t number = 0;  // selects the random draws when sampling
   bool cut = false;         // the reader already dropped the end of the line; counts as cut
+  // Texts that the translation must contain, each as often as it occurs here.
+  std::vector<std::string> terms = {};
 };
 
 // How many lines could not be used unchanged; a line counts at most once in each.
@@ -18,6 +21,8 @@ struct LineCounts {
   std::int64_t empty = 0;     // no words: an empty result
   std::int64_t repaired = 0;  // invalid UTF-8 replaced by U+FFFD
   std::int64_t cut = 0;       // too long: only the beginning was used
+  std::int64_t markup = 0;    // inline terms that cannot be read: used as text
+  std::int64_t terms = 0;     // with terms that were left out: see kMaxRequiredPhrases
 };
 
 }  // namespace nunchi

@@ -6,9 +6,12 @@
 //                         {.search = folder.search()});
 //   translator.translate("A man is riding a bike.").text
 //
-// Pipeline (inference/pipeline.h) does the same in two lines.
+// Pipeline (inference/pipeline.h) does the same in two lines. Several models can translate
+// together: see inference/ensemble.h.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +19,8 @@
 #include "nunchi/decoding/searcher.h"
 #include "nunchi/inference/alignment.h"
 #include "nunchi/inference/source_line.h"
+#include "nunchi/inference/terms.h"
+#include "nunchi/models/ensemble.h"
 #include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
@@ -26,6 +31,14 @@ struct TranslatorOptions {
   std::int64_t batch_tokens = 2048;       // source tokens of a batch, approximately
   std::int64_t batch_sentences = 64;
   bool alignment = false;  // fill Translation::attention
+  // Terms to look for in every line; null: none. Lines with terms, these or others, are searched
+  // with a beam of at least term_beam() hypotheses.
+  std::shared_ptr<const TermList> terms = nullptr;
+  bool inline_terms = false;  // lines contain markup: see read_inline_terms()
+
+  // Hypotheses for a line with `terms` terms: a few for each number of terms that a hypothesis can
+  // have at a time.
+  static int term_beam(std::int64_t terms);
 };
 
 struct Translation {
@@ -40,12 +53,23 @@ struct Translation {
 
 using Translations = std::vector<Translation>;  // best first
 
-// Used by one thread at a time. Context, model and tokenizers outlive it.
+// One of the models that translate together.
+struct TranslatorModel {
+  const Model& model;
+  const Tokenizers& tokenizers;
+  std::string name;  // for messages: its folder
+};
+
+// Used by one thread at a time. Context, models and tokenizers outlive it.
 class Translator {
  public:
   // Throws Error when the model cannot translate or the tokenizers do not fit it, and UsageError
   // for options that contradict each other.
   Translator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+             const TranslatorOptions& options);
+  // An ensemble (models/ensemble.h). Also throws Error when the models do not have the same target
+  // tokens. Translation::attention is that of the first model.
+  Translator(ContextBase& context, std::vector<TranslatorModel> models,
              const TranslatorOptions& options);
 
   // Up to n_best translations for each line. A line without words has one empty translation. A
@@ -60,16 +84,30 @@ class Translator {
  private:
   struct Batch;
   struct LineTokens;
+  struct Member {
+    const TranslationModel* model;
+    const Tokenizers* tokenizers;
+  };
+  static std::vector<Member> checked(const std::vector<TranslatorModel>& models);
+  static std::unique_ptr<EnsembleModel> ensemble_of(const std::vector<Member>& members);
+  const EncoderDecoder& searched_model() const;
   std::vector<Batch> batches_of(std::span<const SourceLine> lines);
+  Searcher& searcher_for(const Batch& batch);
+  RequiredPhrases phrases_of(const SourceLine& line, std::int64_t prefix);
+  void check_terms() const;
   LineTokens tokens_of(const SourceLine& line);
+  LineTokens tokens_of_marked(const SourceLine& line);
   Translations to_text(const Hypotheses& found) const;
   void align(const Tokens& source, const Hypotheses& found, Translations& translations) const;
+  Source source_of(const Batch& batch) const;
+  const Tokenizers& tokenizers() const { return *members_.front().tokenizers; }
 
-  const TranslationModel& model_;
   ContextBase& context_;
-  const Tokenizers& tokenizers_;
+  std::vector<Member> members_;
+  std::unique_ptr<EnsembleModel> ensemble_;  // null for one model
   TranslatorOptions options_;
   Searcher searcher_;
+  std::map<int, std::unique_ptr<Searcher>> term_searchers_;  // by beam size, for lines with terms
   LineCounts counts_;
 };
 

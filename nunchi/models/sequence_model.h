@@ -62,15 +62,20 @@ class SequenceModel {
   virtual Variable output_table() const { return {}; }
 };
 
-// An encoder-decoder: generates a target from a source and learns from pairs of both.
-class TranslationModel : public SequenceModel {
+// An encoder-decoder: generates a target from a source.
+class EncoderDecoder : public SequenceModel {
  public:
-  virtual InputSizes input_sizes() const = 0;
   // Encodes sources. Sentence b's memory is written to the state's memory rows from memory_begin[b]
   // on (DecoderCache::take_memory). In the next step, the units that take their first step refer to
   // it by b (StepTokens::sources).
   virtual void add_sources(State& state, const Source& source,
                            std::span<const std::int64_t> memory_begin) const = 0;
+};
+
+// An encoder-decoder that learns from pairs of source and target.
+class TranslationModel : public EncoderDecoder {
+ public:
+  virtual InputSizes input_sizes() const = 0;
   // The summed loss of the labels under teacher forcing.
   virtual VocabularyLoss loss(const PairBatch& batch,
                               const VocabularyLossOptions& options) const = 0;

@@ -75,18 +75,36 @@ bool DecoderCache::admit(std::int64_t unit, const Unit& needs) {
   to[1] = static_cast<std::int32_t>(needs.memory_begin);
   to[2] = static_cast<std::int32_t>(needs.memory_length);
   units_changed_ = true;
+  for (DecoderCache* follower : followers_) {
+    if (!follower->admit(unit, needs)) {
+      throw Error("the caches of an ensemble's members differ (internal error).");
+    }
+  }
   return true;
 }
 
-void DecoderCache::release(std::int64_t unit) { blocks_.release(unit); }
+void DecoderCache::release(std::int64_t unit) {
+  blocks_.release(unit);
+  for (DecoderCache* follower : followers_) follower->release(unit);
+}
+
+void DecoderCache::set_memory_length(std::int64_t begin, std::int64_t rows) {
+  for (std::int64_t unit = 0; unit < limits_.units; ++unit) {
+    std::int32_t* const numbers = unit_slots_.data() + unit * kUnitNumbers;
+    if (numbers[1] == begin) numbers[2] = static_cast<std::int32_t>(rows);
+  }
+  units_changed_ = true;
+}
 
 void DecoderCache::provide_slots(std::int64_t unit, std::int64_t tokens) {
+  for (DecoderCache* follower : followers_) follower->provide_slots(unit, tokens);
   if (layers_.empty()) return;
   const std::int64_t prompt = unit_slots_[static_cast<std::size_t>(unit * kUnitNumbers)];
   if (blocks_.take(unit, limits_.slots_for(prompt, tokens))) blocks_changed_ = true;
 }
 
 void DecoderCache::publish() {
+  for (DecoderCache* follower : followers_) follower->publish();
   if (std::exchange(units_changed_, false)) {
     copy_from_host(std::span<const std::int32_t>(unit_slots_), device_unit_slots_);
   }
@@ -125,11 +143,21 @@ void DecoderCache::swap_buffers() {
 void DecoderCache::reset_buffers() {
   if (swapped_) swap_buffers();
   entered_ = 0;
+  for (DecoderCache* follower : followers_) follower->reset_buffers();
 }
 
 void DecoderCache::skip_steps(std::int64_t steps) {
   if (steps % 2 != 0) swap_buffers();
   entered_ = 0;
+  for (DecoderCache* follower : followers_) follower->skip_steps(steps);
+}
+
+// First steps add rows to the newest table; other steps write the next one.
+void DecoderCache::record_step(const StepTokens& tokens) {
+  check(tokens);
+  const bool first = !tokens.parents.defined();
+  if (!first) swap_buffers();
+  entered_ = first ? entered_ + tokens.hypotheses : 0;
 }
 
 // Attention reads the slots of spare rows too, up to the capacity of a step.
@@ -190,13 +218,10 @@ struct DecoderCache::RowNumbers {
 };
 
 DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
-  check(tokens);
   const bool first = !tokens.parents.defined();
   const std::int64_t hypotheses = tokens.hypotheses;
-  // First steps add rows to the newest table; other steps write the next one.
   const std::int64_t table_row = first ? next_first_row() : 0;
-  if (!first) swap_buffers();
-  entered_ = first ? entered_ + hypotheses : 0;
+  record_step(tokens);
   const std::int64_t rows_left = table_rows() - table_row;
   const Table table{current_.slots.rows(table_row, rows_left),
                     current_.lengths.flat_slice(table_row, {rows_left})};

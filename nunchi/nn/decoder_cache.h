@@ -93,6 +93,13 @@ class DecoderCache {
   const CacheLimits& limits() const { return limits_; }
   ContextBase& context() const { return context_; }
 
+  // For an ensemble, whose members have a cache each: units that enter, grow and leave here do so
+  // in `follower` too, with the same slots and rows. Both caches must have the same limits and no
+  // units yet; the follower outlives this cache's last use. Steps are not forwarded: each
+  // member takes its own, and record_step() tells this cache of it.
+  void add_follower(DecoderCache& follower) { followers_.push_back(&follower); }
+  void record_step(const StepTokens& tokens);
+
   // Units enter and leave.
   struct Unit {
     std::int64_t prompt = 1;      // tokens of its first step
@@ -102,6 +109,8 @@ class DecoderCache {
   // Rows for the memory of a source. Nothing when too few adjacent rows are free.
   std::optional<std::int64_t> take_memory(std::int64_t rows) { return memory_.take(rows); }
   void release_memory(std::int64_t begin, std::int64_t rows) { memory_.release(begin, rows); }
+  // The units whose memory starts at `begin` see only its first `rows` rows, after publish().
+  void set_memory_length(std::int64_t begin, std::int64_t rows);
   // False, and nothing changes, when too few slots are free.
   bool admit(std::int64_t unit, const Unit& needs);
   void release(std::int64_t unit);
@@ -154,6 +163,7 @@ class DecoderCache {
   std::int64_t first_row() const { return decode_capacity(limits_.rows()); }
 
   ContextBase& context_;
+  std::vector<DecoderCache*> followers_;
   std::int64_t width_;
   DType dtype_;
   CacheLimits limits_;

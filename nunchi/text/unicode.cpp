@@ -259,6 +259,39 @@ std::string lowercased(std::string_view text) {
   return result;
 }
 
+bool is_word_character(char32_t character) {
+  const auto value = static_cast<CodePoint>(character);
+  constexpr std::array<std::pair<CodePoint, CodePoint>, 9> kWithoutSpaces = {
+      {{0x0E00, 0x0EFF},      // Thai, Lao
+       {0x1000, 0x109F},      // Burmese
+       {0x1780, 0x17FF},      // Khmer
+       {0x3005, 0x3007},      // iteration marks
+       {0x3040, 0x30FF},      // Hiragana, Katakana
+       {0x31F0, 0x31FF},      // small Katakana
+       {0x3400, 0x9FFF},      // Han
+       {0xF900, 0xFAFF},      // Han, compatibility
+       {0x20000, 0x3FFFF}}};  // Han, supplementary planes
+  for (const auto& [first, last] : kWithoutSpaces) {
+    if (is_between(value, first, last)) return false;
+  }
+  switch (utf8proc_category(value)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return true;
+    default:
+      return false;
+  }
+}
+
 int display_width(std::string_view text) {
   int width = 0;
   while (!text.empty()) width += width_of(take(text));

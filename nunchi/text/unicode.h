@@ -23,6 +23,11 @@ std::string nfc(std::string_view text);
 // must be valid UTF-8.
 std::string lowercased(std::string_view text);
 
+// Whether the character is a letter, a digit or a mark of a script that separates words by spaces:
+// two such characters side by side belong to one word. Han characters, Kana, Thai, Lao, Khmer and
+// Burmese letters are not, because their words have no visible limits.
+bool is_word_character(char32_t character);
+
 // Columns that the text takes in a terminal: 2 for a Hangul syllable, 0 for a combining mark.
 // `text` must be valid UTF-8.
 int display_width(std::string_view text);

@@ -126,6 +126,42 @@ TEST_F(TranslateCommand, ABadLineNeverEndsTheJob) {
             "nunchi: 1 line too long: cut (see --max-source-length)\n");
 }
 
+TEST_F(TranslateCommand, SeveralModelsTranslateTogether) {
+  const ProgramResult once = translate("--beam-size 2", "a dog\nthe old fox\n"),
+                      twice = translate(model() + " --beam-size 2", "a dog\nthe old fox\n");
+  ASSERT_EQ(twice.code, 0) << twice.error;
+  EXPECT_EQ(twice.out, once.out);
+  const TemporaryFolder other;
+  SmallTranslation(letter_tokenizer()).save(other.path());
+  expect_one_sentence(translate(other.path().string(), "a dog\n"), 1,
+                      "cannot translate together: they have different target tokens. There are 310 "
+                      "tokens in the first and 34 in the second.");
+}
+
+TEST_F(TranslateCommand, TermsAreInTheTranslations) {
+  write_text(folder_ / "terms.tsv", "dog\tzebra\nold fox\tN-7\n");
+  const std::string terms = "--terms " + (folder_ / "terms.tsv").string();
+  const ProgramResult result = translate(terms, "the dog\na woman\nthe old fox\n");
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto lines = lines_in(result.out);
+  EXPECT_TRUE(says(lines[0], "zebra")) << result.out;
+  EXPECT_EQ(lines[1], expected({"a woman"})[0][0].text);
+  EXPECT_TRUE(says(lines[2], "N-7")) << result.out;
+
+  const ProgramResult marked =
+      translate("--inline-terms", "a <term target=\"walk\">dog</term>\n<term>dog\n");
+  ASSERT_EQ(marked.code, 0) << marked.error;
+  EXPECT_TRUE(says(lines_in(marked.out)[0], "walk")) << marked.out;
+  EXPECT_EQ(lines_in(marked.out)[1], expected({"<term>dog"})[0][0].text);
+  EXPECT_EQ(marked.error,
+            "nunchi: 1 line with <term> markup that cannot be read: translated as text\n");
+
+  expect_one_sentence(translate(terms + " --sample", "a dog\n"), 2,
+                      "cannot be combined with --sample");
+  write_text(folder_ / "terms.tsv", "dog zebra\n");
+  expect_one_sentence(translate(terms, "a dog\n"), 1, "terms.tsv:1: a line of terms must be");
+}
+
 TEST_F(TranslateCommand, EmptyInputGivesEmptyOutput) {
   const ProgramResult result = translate("", "");
   EXPECT_EQ(result.code, 0);
@@ -251,7 +287,7 @@ TEST_F(TranslateCommand, TheOutputFileAppearsAtTheEnd) {
 TEST_F(TranslateCommand, WrongCallsExitWithTwoAndPointToTheHelp) {
   for (const std::string options :
        {"--no-such-option", "--beam-size x", "--n-best 0", "--alignment soggy", "--threads -1",
-        "--max-source-length 1", "one too many", "--batch-tokens 0", "--input"}) {
+        "--max-source-length 1", "--batch-tokens 0", "--input"}) {
     const ProgramResult result = translate(options, "a\n");
     expect_one_sentence(result, 2, "see 'nunchi translate --help'");
   }

@@ -119,6 +119,32 @@ TEST(Search, TheCacheIsAHardBound) {
   EXPECT_EQ(search.free_cached_tokens(), 40);
 }
 
+// A long sentence in a batch of short ones: it grows into the memory that they have given back.
+TEST(Search, SlotsOfFinishedUnitsAreReusedWhileOthersContinue) {
+  const Admitted a;
+  Search search(*a.s.model, a.tested.context,
+                {.limits = {.units = 9, .max_tokens = 64, .source_rows = 100, .source_length = 10},
+                 .tokens = kTokens});
+  std::vector<SearchJob> jobs(8, Admitted::job(4, 8));
+  jobs.push_back(Admitted::job(4, 64));
+  ASSERT_EQ(a.admit(search, jobs).ids.size(), 9u);
+  const std::int64_t free = search.free_cached_tokens(), free_rows = search.free_source_rows();
+  while (search.step() > 1) {
+  }
+  EXPECT_EQ(search.active_units(), 1);
+  EXPECT_EQ(search.free_cached_tokens(), free + 8 * 8);
+  EXPECT_EQ(search.free_source_rows(), free_rows + 8 * 4);
+  const auto in_use = a.tested.context.arena().in_use();
+  const auto requests = a.tested.context.arena().system_requests();
+  int steps = 0;
+  while (search.step() > 0) {
+    ++steps;
+    EXPECT_LE(a.tested.context.arena().in_use(), in_use) << "step " << steps;
+  }
+  EXPECT_GT(steps, 50);
+  EXPECT_EQ(a.tested.context.arena().system_requests(), requests);
+}
+
 TEST(Search, TheMemoryOfSourcesIsAHardBound) {
   const Admitted a;
   Search search(*a.s.model, a.tested.context,

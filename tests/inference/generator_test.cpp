@@ -117,11 +117,51 @@ TEST(Generator, TheSinkCanEndTheText) {
   SmallGenerator s;
   int parts = 0;
   const Continuation found =
-      s.generator({.search = kSampled}).generate({.text = "a"}, [&](std::string_view) {
-        return ++parts < 5;
-      });
+      s.generator({.search = kSampled, .stop_at_end = false})
+          .generate({.text = "a"}, [&](std::string_view) { return ++parts < 5; });
   EXPECT_EQ(parts, 5);
   EXPECT_LE(found.tokens.size(), 7u);
+}
+
+// Random draws do not depend on whether the end token ends the text.
+void expect_ends_at_end_token(SmallGenerator& s) {
+  const std::int32_t end = s.tokenizers.decoder().end;
+  Generator ending = s.generator({.search = kSampled}),
+            endless = s.generator({.search = kSampled, .stop_at_end = false});
+  int ended = 0;
+  for (std::int64_t number = 0; number < 20; ++number) {
+    const Prompt prompt{.text = "the dog", .number = number};
+    const Continuation all = endless.generate(prompt), found = ending.generate(prompt);
+    const auto first_end = std::ranges::find(all.tokens, end);
+    EXPECT_EQ(found.tokens, Tokens(all.tokens.begin(), first_end));
+    EXPECT_EQ(found.ended, first_end != all.tokens.end());
+    EXPECT_FALSE(all.ended);
+    EXPECT_EQ(all.tokens.size(), 30u);
+    EXPECT_EQ(ending.generate(std::span(&prompt, 1))[0].text, found.text);
+    std::string whole;
+    ending.generate(prompt, [&](std::string_view part) {
+      whole += part;
+      return true;
+    });
+    EXPECT_EQ(whole, found.text);
+    ended += found.ended ? 1 : 0;
+  }
+  EXPECT_GT(ended, 2) << "the model hardly ever generates the end token";
+}
+
+TEST(Generator, EndsAtTheEndToken) {
+  SmallGenerator s;
+  expect_ends_at_end_token(s);
+}
+
+// Without eos_token_id, the </s> of such a tokenizer is the line break.
+TEST(Generator, EndsAtTheEndTokenOfTheGenerationConfig) {
+  SmallGenerator s(letter_tokenizer());
+  const Continuation lines = s.generator({.search = kSampled}).generate("the dog");
+  EXPECT_FALSE(lines.ended);
+  EXPECT_EQ(lines.tokens.size(), 30u);
+  s.tokenizers = Tokenizers(letter_tokenizer(), GenerationTokens{.end = 2});
+  expect_ends_at_end_token(s);
 }
 
 TEST(Generator, EndsBeforeAStop) {

@@ -4,6 +4,7 @@
 
 #include "nunchi/kernels/cpu/isa_version.h"
 #include "nunchi/kernels/cpu/log_add.h"
+#include "nunchi/kernels/cpu/log_sum.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/simd.h"
 #include "nunchi/kernels/search.h"
@@ -11,29 +12,11 @@
 namespace nunchi::kernels {
 namespace {
 
-template <class T>
-T max_of_row(std::int64_t size, const T* x) {
-  RowMax<T> row_max;
-  for_each_vector<T>(size, [&]<class V>(std::int64_t i, V) { row_max.add(load<V>(x + i)); });
-  return row_max.total();
-}
-
 // The log-sum-exp of a row, including banned tokens. `max_logit` is the highest logit of the row.
 template <class Args, class T>
 double log_sum(const Args& p, std::int64_t row, T max_logit) {
-  const std::int64_t size = p.vocabulary;
-  const T* x = p.logits + row * size;
-  // f64 between blocks: a sum of tens of thousands of exponentials loses three digits in f32.
-  constexpr std::int64_t kBlock = 1024;
-  double sum = 0;
-  for (std::int64_t begin = 0; begin < size; begin += kBlock) {
-    RowSum<T> part;
-    for_each_vector<T>(std::min(kBlock, size - begin), [&]<class V>(std::int64_t i, V) {
-      part.add(exponential<V>(load<V>(x + begin + i) - max_logit));
-    });
-    sum += static_cast<double>(part.total());
-  }
-  const double allowed = static_cast<double>(max_logit) + std::log(sum);
+  const T* x = p.logits + row * p.vocabulary;
+  const double allowed = log_sum_of_row(p.vocabulary, x, max_logit);
   return p.banned != nullptr ? log_add(allowed, p.banned[row]) : allowed;
 }
 
