@@ -68,11 +68,10 @@ void run(const Arguments& arguments) {
 
 void add_translate(CLI::App& program, Job& job) {
   CLI::App* translate =
-      program
-          .add_subcommand("translate",
-                          "Translate lines of text\n\n"
-                          "Prints one translation for each line, in the same order, as soon as no "
-                          "more input is waiting.")
+      add_command(program, "translate",
+                  "Translate lines of text\n\n"
+                  "Prints one translation for each line, in the same order, as soon as no "
+                  "more input is waiting.")
           ->group(kUsing);
   auto a = std::make_shared<Arguments>();
   add_model(*translate, a->folder);
