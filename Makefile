@@ -10,11 +10,15 @@ CXX_FILES = $(shell find nunchi cli tests bench -name '*.cpp' -o -name '*.h' -o 
 cmake_options := $(if $(filter true,$(CI)),-DNUNCHI_WERROR=ON)
 cmake_options += $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
+# NUNCHI_CUDA=auto|on|off, as a variable of make or of the environment; otherwise the folder keeps its
+# setting, at first auto. The other presets have no CUDA.
+cuda_option = $(if $(filter release debug,$(1)),$(addprefix -DNUNCHI_CUDA=,$(NUNCHI_CUDA)))
+
 # $(call configure,PRESET,FOLDER[,check]): the stamp is set once CMake has found what it needs, so
 # that later calls need not ask the package manager.
 define configure
 @test $(2)/.dependencies -nt scripts/install-dependencies || scripts/install-dependencies $(3)
-@cmake --preset $(1) $(cmake_options)
+@cmake --preset $(1) $(cmake_options) $(cuda_option)
 @touch $(2)/.dependencies
 endef
 

@@ -53,9 +53,8 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_average(CLI::App& program, Job& job) {
-  CLI::App* average =
-      program.add_subcommand("average", "Average the weights of several checkpoints")
-          ->group(kTraining);
+  CLI::App* average = add_command(program, "average", "Average the weights of several checkpoints")
+                          ->group(kTraining);
   auto arguments = std::make_shared<Arguments>();
   OptionGroup positional(*average, kArguments);
   positional.add("OUT", arguments->out, text("OUT", "a folder"), "Model folder to write")

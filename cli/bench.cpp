@@ -58,7 +58,7 @@ void print_profile(const Profile& profile, const benchmark::Limits& limits,
 
 void add_bench(CLI::App& program, Job& job) {
   CLI::App* bench =
-      program.add_subcommand("bench", "Measure speed and memory against the machine's limits")
+      add_command(program, "bench", "Measure speed and memory against the machine's limits")
           ->group(kMeasuring);
   bench->require_subcommand(1);
   add_bench_gemm(*bench, job);

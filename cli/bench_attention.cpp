@@ -41,8 +41,8 @@ void run(const BenchOptions& common, const benchmark::AttentionBenchOptions& opt
 }  // namespace
 
 void add_bench_attention(CLI::App& bench, Job& job) {
-  CLI::App* attention = bench.add_subcommand("attention", "Time attention over one long sequence")
-                            ->group(kBenchmarks);
+  CLI::App* attention =
+      add_command(bench, "attention", "Time attention over one long sequence")->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto options = std::make_shared<benchmark::AttentionBenchOptions>();
   OptionGroup sizes(*attention, "Sizes");

@@ -53,7 +53,7 @@ void run(const BenchOptions& common, const Arguments& arguments) {
 
 void add_bench_gemm(CLI::App& bench, Job& job) {
   CLI::App* gemm =
-      bench.add_subcommand("gemm", "Time matrix products in the shapes of the base model")
+      add_command(bench, "gemm", "Time matrix products in the shapes of the base model")
           ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();

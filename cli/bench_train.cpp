@@ -178,11 +178,10 @@ void run(const BenchOptions& common, Arguments arguments) {
 }  // namespace
 
 void add_bench_train(CLI::App& bench, Job& job) {
-  CLI::App* train = bench
-                        .add_subcommand("train",
-                                        "Time whole training steps\n\nWith a preset, sentences are "
-                                        "random and of equal length; with CONFIG, they come from "
-                                        "the config's data.")
+  CLI::App* train = add_command(bench, "train",
+                                "Time whole training steps\n\nWith a preset, sentences are "
+                                "random and of equal length; with CONFIG, they come from "
+                                "the config's data.")
                         ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();

@@ -78,10 +78,9 @@ void run(const BenchOptions& common, const Arguments& arguments) {
 
 void add_bench_translate(CLI::App& bench, Job& job) {
   CLI::App* translate =
-      bench
-          .add_subcommand("translate",
-                          "Time translation\n\nWith a preset, weights and sentences are random and "
-                          "lengths fixed; with MODEL, the lines of --input are translated.")
+      add_command(bench, "translate",
+                  "Time translation\n\nWith a preset, weights and sentences are random and "
+                  "lengths fixed; with MODEL, the lines of --input are translated.")
           ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();

@@ -54,10 +54,9 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_classify(CLI::App& program, Job& job) {
-  CLI::App* classify = program
-                           .add_subcommand("classify",
-                                           "Classify each line with a fine-tuned model\n\n"
-                                           "Prints the most likely label of each line.")
+  CLI::App* classify = add_command(program, "classify",
+                                   "Classify each line with a fine-tuned model\n\n"
+                                   "Prints the most likely label of each line.")
                            ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   arguments->command.add_to(*classify);

@@ -12,6 +12,7 @@ using Job = std::function<void()>;
 void add_average(CLI::App& program, Job& job);
 void add_bench(CLI::App& program, Job& job);
 void add_classify(CLI::App& program, Job& job);
+void add_completion(CLI::App& program, Job& job);
 void add_demo(CLI::App& program, Job& job);
 void add_embed(CLI::App& program, Job& job);
 void add_evaluate(CLI::App& program, Job& job);
@@ -28,5 +29,6 @@ inline constexpr const char* kStart = "Start here";
 inline constexpr const char* kTraining = "Train a model";
 inline constexpr const char* kUsing = "Use a model";
 inline constexpr const char* kMeasuring = "Measure";
+inline constexpr const char* kShell = "Set up the shell";
 
 }  // namespace nunchi::cli

@@ -93,11 +93,10 @@ void run(const Arguments& arguments) {
 
 void add_demo(CLI::App& program, Job& job) {
   CLI::App* demo =
-      program
-          .add_subcommand("demo",
-                          "Train and try a Korean-English model in two minutes\n\n"
-                          "Generates sentences, learns a tokenizer, trains a small Transformer and "
-                          "translates sentences that it has not seen.")
+      add_command(program, "demo",
+                  "Train and try a Korean-English model in two minutes\n\n"
+                  "Generates sentences, learns a tokenizer, trains a small Transformer and "
+                  "translates sentences that it has not seen.")
           ->group(kStart);
   auto arguments = std::make_shared<Arguments>();
   OptionGroup run_options(*demo, "Run");

@@ -55,11 +55,10 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_embed(CLI::App& program, Job& job) {
-  CLI::App* embed = program
-                        .add_subcommand("embed",
-                                        "Turn each line into a vector\n\n"
-                                        "Prints the numbers of each vector, separated by spaces; "
-                                        "numpy.loadtxt reads them.")
+  CLI::App* embed = add_command(program, "embed",
+                                "Turn each line into a vector\n\n"
+                                "Prints the numbers of each vector, separated by spaces; "
+                                "numpy.loadtxt reads them.")
                         ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   arguments->command.add_to(*embed);

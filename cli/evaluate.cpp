@@ -202,10 +202,9 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_evaluate(CLI::App& program, Job& job) {
-  CLI::App* evaluate = program
-                           .add_subcommand("evaluate",
-                                           "Score translations with BLEU, chrF and chrF++\n\n"
-                                           "Scores and signatures equal those of sacreBLEU.")
+  CLI::App* evaluate = add_command(program, "evaluate",
+                                   "Score translations with BLEU, chrF and chrF++\n\n"
+                                   "Scores and signatures equal those of sacreBLEU.")
                            ->group(kMeasuring);
   auto a = std::make_shared<Arguments>();
   const ValueKind file = text("FILE", "a text file, plain, .gz or .xz, or - for standard input");

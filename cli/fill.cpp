@@ -97,12 +97,11 @@ void run(const Arguments& arguments) {
 
 void add_fill(CLI::App& program, Job& job) {
   CLI::App* fill =
-      program
-          .add_subcommand("fill",
-                          "Fill in the masked words of each line\n\n"
-                          "Prints each line with every [MASK] replaced by the most likely piece. "
-                          "Then, for each mask, prints a tab and its candidates with their "
-                          "probabilities; ▁ marks the space before a word.")
+      add_command(program, "fill",
+                  "Fill in the masked words of each line\n\n"
+                  "Prints each line with every [MASK] replaced by the most likely piece. "
+                  "Then, for each mask, prints a tab and its candidates with their "
+                  "probabilities; ▁ marks the space before a word.")
           ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   arguments->command.add_to(*fill);

@@ -120,11 +120,10 @@ void run(const Arguments& arguments) {
 
 void add_generate(CLI::App& program, Job& job) {
   CLI::App* generate =
-      program
-          .add_subcommand("generate",
-                          "Continue texts with a language model\n\n"
-                          "The continuation of --prompt is printed as it is generated. Without "
-                          "--prompt, each line of --input is a prompt and gets a line of output.")
+      add_command(program, "generate",
+                  "Continue texts with a language model\n\n"
+                  "The continuation of --prompt is printed as it is generated. Without "
+                  "--prompt, each line of --input is a prompt and gets a line of output.")
           ->group(kUsing);
   auto a = std::make_shared<Arguments>();
   add_model(*generate, a->folder);

@@ -1,10 +1,9 @@
 #include "cli/help.h"
 
-#include <algorithm>
 #include <sstream>
-#include <string_view>
 #include <vector>
 
+#include "cli/describe.h"
 #include "nunchi/text/unicode.h"
 
 namespace nunchi::cli {
@@ -40,12 +39,6 @@ std::string wrap(const std::string& text, const Layout& layout) {
   return lines + "\n";
 }
 
-// The second column of a help line: a sentence and, for an option, its values in brackets.
-struct Description {
-  std::string sentence;
-  std::string values;
-};
-
 // One row of the help: `left` in the first column and the description in the second, which starts
 // on the next line if `left` is too wide. The values also get a new line unless they fit after the
 // sentence.
@@ -63,21 +56,6 @@ std::string row(const std::string& left, const Description& right, int column) {
   return text + "\n" + indent + wrap(right.values, {.begin = column, .indent = column});
 }
 
-// CLI11 joins placeholder and validators to "N:a whole number from 1 to 4096"; this is the "N".
-std::string placeholder_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  return type.substr(0, type.find(':'));
-}
-
-std::string value_words_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const std::size_t colon = type.find(':');
-  return colon == type.npos ? "" : type.substr(colon + 1);
-}
-
-bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
-bool value_is_optional(const CLI::Option& option) { return option.get_items_expected_min() == 0; }
-
 std::string name_of(const CLI::Option& option) {
   if (option.get_positional()) return "  " + option.get_name(true, false);
   const bool has_short = !option.get_snames().empty();
@@ -88,51 +66,6 @@ std::string name_of(const CLI::Option& option) {
   if (!takes_value(option)) return name;
   const std::string placeholder = placeholder_of(option);
   return name + (value_is_optional(option) ? " [" + placeholder + "]" : " " + placeholder);
-}
-
-Description description_of(const CLI::Option& option) {
-  Description description{.sentence = option.get_description(), .values = {}};
-  if (!takes_value(option)) return description;
-  std::string values = value_words_of(option);
-  const std::string fallback = option.get_default_str();
-  if (!fallback.empty() && fallback != "[]" && !option.get_required()) {
-    values += value_is_optional(option) ? "; without " + placeholder_of(option) + ": "
-                                        : std::string("; default: ");
-    values += fallback;
-  }
-  description.values = "[" + values + "]";
-  return description;
-}
-
-std::string usage_of(const CLI::App& app, const std::string& name) {
-  std::string usage = "Usage: " + name;
-  if (app.get_require_subcommand_min() > 0) return usage + " COMMAND\n";
-  usage += " [OPTIONS]";
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional()) continue;
-    const bool many = option->get_items_expected_max() > 1;
-    const std::string word = option->get_name(true, false) + (many ? "..." : "");
-    usage += option->get_required() ? " " + word : " [" + word + "]";
-  }
-  return usage + "\n";
-}
-
-// The groups of the items, in the order in which they were added.
-template <class Items>
-std::vector<std::string> groups_of(const Items& items) {
-  std::vector<std::string> groups;
-  for (const auto* item : items) {
-    const std::string group = item->get_group();
-    if (!group.empty() && std::ranges::find(groups, group) == groups.end()) {
-      groups.push_back(group);
-    }
-  }
-  return groups;
-}
-
-std::string summary_of(const CLI::App& app) {
-  const std::string text = app.get_description();
-  return text.substr(0, text.find('\n'));
 }
 
 std::string description_of(const CLI::App& app) {
@@ -146,8 +79,7 @@ std::string description_of(const CLI::App& app) {
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode /*mode*/) const {
-  constexpr std::string_view kGeneral = "Options";  // CLI11's group of --help and --version
-  std::string help = description_of(*app) + "\n" + usage_of(*app, name);
+  std::string help = description_of(*app) + "\nUsage: " + usage_of(*app, name) + "\n";
 
   const std::vector<const CLI::App*> commands =
       app->get_subcommands([](const CLI::App*) { return true; });
@@ -160,10 +92,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
   }
 
   const std::vector<const CLI::Option*> options = app->get_options();
-  std::vector<std::string> groups = groups_of(options);
-  std::stable_partition(groups.begin(), groups.end(),
-                        [&](const auto& group) { return group != kGeneral; });
-  for (const std::string& group : groups) {
+  for (const std::string& group : option_groups_of(*app)) {
     help += "\n" + group + ":\n";
     for (const CLI::Option* option : options) {
       if (option->get_group() == group)

@@ -52,7 +52,7 @@ void run(const Arguments& arguments) {
 
 void add_info(CLI::App& program, Job& job) {
   CLI::App* info =
-      program.add_subcommand("info", "Show family, size and config of a model")->group(kUsing);
+      add_command(program, "info", "Show family, size and config of a model")->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   add_model(*info, arguments->folder);
   OptionGroup(*info, kOutputFormat).flag("--tensors", arguments->tensors, "List every parameter");

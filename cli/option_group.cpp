@@ -2,6 +2,10 @@
 
 namespace nunchi::cli {
 
+CLI::Option* OptionGroup::flag(const std::string& name, bool& value, const std::string& help) {
+  return command_.add_flag(name, value, help)->group(title_);
+}
+
 CLI::Option* OptionGroup::set_group_and_kind(CLI::Option* option, const ValueKind& kind) const {
   const auto refusal = [kind](const std::string& value) -> std::string {
     if (!kind.accepts || kind.accepts(value)) return {};
@@ -9,7 +13,11 @@ CLI::Option* OptionGroup::set_group_and_kind(CLI::Option* option, const ValueKin
   };
   return option->group(title_)
       ->type_name(kind.placeholder)
-      ->check(CLI::Validator(refusal, kind.words));
+      ->check(CLI::Validator(refusal, kind.words).name(kind.completion));
+}
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description) {
+  return parent.add_subcommand(name, description);
 }
 
 void add_examples(CLI::App& command, const std::vector<std::string>& lines) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/bind_option.h"
 #include "cli/value_kind.h"
 
 namespace nunchi::cli {
@@ -22,11 +23,9 @@ class OptionGroup {
   template <class T>
   CLI::Option* add(const std::string& names, T& value, const ValueKind& kind,
                    const std::string& help) {
-    return set_group_and_kind(command_.add_option(names, value, help)->capture_default_str(), kind);
+    return set_group_and_kind(bind_option(command_, names, value, help), kind);
   }
-  CLI::Option* flag(const std::string& name, bool& value, const std::string& help) {
-    return command_.add_flag(name, value, help)->group(title_);
-  }
+  CLI::Option* flag(const std::string& name, bool& value, const std::string& help);
 
  private:
   CLI::Option* set_group_and_kind(CLI::Option* option, const ValueKind& kind) const;
@@ -34,6 +33,10 @@ class OptionGroup {
   CLI::App& command_;
   std::string title_;
 };
+
+// Adds a command to the program or to another command. The first line of the description is the
+// summary, which the list of commands shows.
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description);
 
 inline constexpr const char* kArguments = "Arguments";
 inline constexpr const char* kInputAndOutput = "Input and output";

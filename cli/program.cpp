@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/help.h"
+#include "cli/man_page.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/nearest.h"
 #include "nunchi/base/printable.h"
@@ -119,11 +120,23 @@ Program::Program()
   add_info(app_, job_);
   add_evaluate(app_, job_);
   add_bench(app_, job_);
-  app_.footer("'nunchi help COMMAND' shows the options of a command, with examples.");
+  add_completion(app_, job_);
+  app_.footer(
+      "'nunchi help COMMAND' shows the options of a command, with examples;\n"
+      "'nunchi help --man' prints the manual page.");
 }
+
+Program::~Program() = default;
 
 void Program::parse(std::span<char*> arguments) {
   std::vector<std::string> words(arguments.begin(), arguments.end());
+  if (words == std::vector<std::string>{std::string(kHelpCommand), "--man"}) {
+    job_ = [this] {
+      const std::string page = man_page(app_);
+      std::fwrite(page.data(), 1, page.size(), stdout);
+    };
+    return;
+  }
   if (!words.empty() && words.front() == kHelpCommand) {
     words.erase(words.begin());
     words.emplace_back("--help");

@@ -11,6 +11,9 @@ namespace nunchi::cli {
 class Program {
  public:
   Program();
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
 
   // Parses the arguments (argv without the program's name). Throws CLI::ParseError for a wrong call
   // and for --help and --version, UsageError for an unknown command.

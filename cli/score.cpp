@@ -111,11 +111,10 @@ void run(const Arguments& arguments) {
 
 void add_score(CLI::App& program, Job& job) {
   CLI::App* score =
-      program
-          .add_subcommand("score",
-                          "Print the log-probability of translations or texts\n\n"
-                          "A translation model scores each line of TGT as a translation of the "
-                          "same line of SRC; a language model scores each line of SRC.")
+      add_command(program, "score",
+                  "Print the log-probability of translations or texts\n\n"
+                  "A translation model scores each line of TGT as a translation of the "
+                  "same line of SRC; a language model scores each line of SRC.")
           ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   add_model(*score, arguments->folder);

@@ -233,7 +233,7 @@ void check_options(const CLI::App& command, const TrainArguments& arguments) {
 
 void add_tokenizer_train(CLI::App& tokenizer, Job& job) {
   CLI::App* command =
-      tokenizer.add_subcommand("train", "Learn a tokenizer from text")->group(kTokenizers);
+      add_command(tokenizer, "train", "Learn a tokenizer from text")->group(kTokenizers);
   auto arguments = std::make_shared<TrainArguments>();
   TokenizerOptions& options = arguments->options;
   OptionGroup files(*command, kInputAndOutput);
@@ -285,12 +285,11 @@ struct CodecCommand {
 };
 
 void add_codec(CLI::App& tokenizer, Job& job, const CodecCommand& codec) {
-  CLI::App* command =
-      tokenizer
-          .add_subcommand(codec.name, std::string(codec.summary) +
-                                          "\n\nReads standard input and writes one line to "
-                                          "standard output for each line.")
-          ->group(kTokenizers);
+  CLI::App* command = add_command(tokenizer, codec.name,
+                                  std::string(codec.summary) +
+                                      "\n\nReads standard input and writes one line to "
+                                      "standard output for each line.")
+                          ->group(kTokenizers);
   auto arguments = std::make_shared<CodecArguments>();
   OptionGroup(*command, kArguments)
       .add("MODEL", arguments->model, text("MODEL", "a .spm or .tok file, or a folder"),
@@ -308,7 +307,7 @@ void add_codec(CLI::App& tokenizer, Job& job, const CodecCommand& codec) {
 
 void add_tokenizer(CLI::App& program, Job& job) {
   CLI::App* tokenizer =
-      program.add_subcommand("tokenizer", "Learn a tokenizer; encode and decode text")
+      add_command(program, "tokenizer", "Learn a tokenizer; encode and decode text")
           ->group(kTraining);
   tokenizer->require_subcommand(1);
   add_tokenizer_train(*tokenizer, job);

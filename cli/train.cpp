@@ -177,11 +177,10 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_train(CLI::App& program, Job& job) {
-  CLI::App* train = program
-                        .add_subcommand("train",
-                                        "Train a model from a config file\n\n"
-                                        "Ctrl-C stops the run after a checkpoint; --resume "
-                                        "continues it.")
+  CLI::App* train = add_command(program, "train",
+                                "Train a model from a config file\n\n"
+                                "Ctrl-C stops the run after a checkpoint; --resume "
+                                "continues it.")
                         ->group(kTraining);
   auto arguments = std::make_shared<Arguments>();
   OptionGroup(*train, kArguments)

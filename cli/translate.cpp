@@ -77,12 +77,11 @@ void run(const Arguments& arguments) {
 
 void add_translate(CLI::App& program, Job& job) {
   CLI::App* translate =
-      program
-          .add_subcommand("translate",
-                          "Translate lines of text\n\n"
-                          "Prints one translation for each line, in the same order, as soon as no "
-                          "more input is waiting. Several models with the same target tokenizer "
-                          "translate together: a token's probability is the mean of theirs.")
+      add_command(program, "translate",
+                  "Translate lines of text\n\n"
+                  "Prints one translation for each line, in the same order, as soon as no "
+                  "more input is waiting. Several models with the same target tokenizer "
+                  "translate together: a token's probability is the mean of theirs.")
           ->group(kUsing);
   auto a = std::make_shared<Arguments>();
   OptionGroup(*translate, kArguments)

@@ -60,13 +60,18 @@ ValueKind one_of(const std::vector<std::string>& names, const std::string& place
   for (std::size_t i = 0; i < names.size(); ++i) {
     words += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
   }
-  return {placeholder, words, [names](const std::string& value) {
-            return std::ranges::find(names, value) != names.end();
-          }};
+  const auto accepts = [names](const std::string& value) {
+    return std::ranges::find(names, value) != names.end();
+  };
+  return {placeholder, words, accepts, fmt::format("{}", fmt::join(names, " "))};
 }
 
 ValueKind text(const std::string& placeholder, const std::string& words) {
-  return {placeholder, words, {}};
+  const auto mention = [&](const char* thing) { return words.find(thing) != words.npos; };
+  const char* completion = placeholder == "FILE" || mention("file") ? kCompleteFiles
+                           : mention("folder")                      ? kCompleteFolders
+                                                                    : "";
+  return {placeholder, words, {}, completion};
 }
 
 ValueKind input_file() {

@@ -53,6 +53,34 @@ memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
   return {{rows, columns}, kF32, transposed ? Tag::ba : Tag::ab};
 }
 
+// The calls that differ between oneDNN 2 and 3. Version 3 has no operation descriptors, and its
+// element-wise post-operations have no scale. `bias` is null for a product without one.
+struct Operands {
+  memory::desc a, b, c;
+  const memory::desc* bias = nullptr;
+};
+
+dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Operands& operands,
+                                      const dnnl::primitive_attr& attributes) {
+  const auto& [a, b, c, bias] = operands;
+#if DNNL_VERSION_MAJOR >= 3
+  if (bias == nullptr) return {engine, a, b, c, attributes};
+  return {engine, a, b, *bias, c, attributes};
+#else
+  const dnnl::matmul::desc operation =
+      bias == nullptr ? dnnl::matmul::desc(a, b, c) : dnnl::matmul::desc(a, b, *bias, c);
+  return {operation, attributes, engine};
+#endif
+}
+
+void append_relu(dnnl::post_ops& post_ops) {
+#if DNNL_VERSION_MAJOR >= 3
+  post_ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+#else
+  post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+#endif
+}
+
 // NUNCHI_ISA pins the instruction set of the products, too. oneDNN accepts this only once per
 // process, before its first primitive.
 void pin_instructions() {
@@ -101,9 +129,7 @@ class Plans {
     const memory::desc from = matrix(k, n, transpose_b), any({k, n}, kF32, Tag::any);
     const memory::desc to = [&] {
       const ThreadScope one_thread(1);
-      return dnnl::matmul::primitive_desc(
-                 dnnl::matmul::desc(matrix(kManyRows, k, false), any, matrix(kManyRows, n, false)),
-                 engine)
+      return describe(engine, {matrix(kManyRows, k, false), any, matrix(kManyRows, n, false)}, {})
           .weights_desc();
     }();
     const dnnl::reorder::primitive_desc description(engine, from, engine, to);
@@ -123,11 +149,10 @@ class Plans {
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops post_ops;
     if (key.accumulate) post_ops.append_sum(1.0f);
-    if (key.relu) post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    if (key.relu) append_relu(post_ops);
     attributes.set_post_ops(post_ops);
-    const dnnl::matmul::desc description =
-        key.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    const dnnl::matmul::primitive_desc chosen(description, attributes, engine);
+    const dnnl::matmul::primitive_desc chosen =
+        describe(engine, {a, b, c, key.bias ? &bias : nullptr}, attributes);
     return {dnnl::matmul(chosen), a, b, c, bias, chosen.scratchpad_desc()};
   }
 

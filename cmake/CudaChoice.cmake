@@ -1,0 +1,42 @@
+# The decision whether to build the CUDA kernels, apart from Cuda.cmake so that tests can call it.
+
+# Sets `result` to whether this machine has an NVIDIA GPU: the driver's device file is there, or
+# nvidia-smi lists a GPU (under WSL there is no such file).
+function(nunchi_find_gpu result)
+  set(${result} FALSE PARENT_SCOPE)
+  if(EXISTS /dev/nvidiactl)
+    set(${result} TRUE PARENT_SCOPE)
+    return()
+  endif()
+  find_program(nvidia_smi nvidia-smi NO_CACHE)
+  if(nvidia_smi)
+    execute_process(COMMAND ${nvidia_smi} -L OUTPUT_VARIABLE list ERROR_QUIET TIMEOUT 20
+                    RESULT_VARIABLE status)
+    if(status EQUAL 0 AND list MATCHES "GPU [0-9]+:")
+      set(${result} TRUE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
+# Sets `result` to 1 or 0 and `reason` to one sentence that says why and how to change it.
+function(nunchi_choose_cuda result reason)
+  cmake_parse_arguments(PARSE_ARGV 2 with "" "CHOICE;NVCC;GPU" "")
+  set(${result} 0 PARENT_SCOPE)
+  if(with_CHOICE STREQUAL "off")
+    set(${reason} "NUNCHI_CUDA is off" PARENT_SCOPE)
+  elseif(NOT with_CHOICE MATCHES "^(auto|on)$")
+    message(FATAL_ERROR "NUNCHI_CUDA must be auto, on or off, not '${with_CHOICE}'.")
+  elseif(NOT with_NVCC AND with_CHOICE STREQUAL "on")
+    message(FATAL_ERROR "NUNCHI_CUDA is on, but nvcc was not found.")
+  elseif(NOT with_NVCC)
+    set(${reason} "nvcc was not found" PARENT_SCOPE)
+  elseif(with_CHOICE STREQUAL "on")
+    set(${result} 1 PARENT_SCOPE)
+    set(${reason} "NUNCHI_CUDA is on" PARENT_SCOPE)
+  elseif(with_GPU)
+    set(${result} 1 PARENT_SCOPE)
+    set(${reason} "this machine has a GPU (NUNCHI_CUDA=off builds without)" PARENT_SCOPE)
+  else()
+    set(${reason} "this machine has no GPU (NUNCHI_CUDA=on builds for one)" PARENT_SCOPE)
+  endif()
+endfunction()

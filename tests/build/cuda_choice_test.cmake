@@ -1,0 +1,30 @@
+# Runs the decision of cmake/CudaChoice.cmake: cmake -D SCRATCH=FOLDER -P cuda_choice_test.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/CudaChoice.cmake)
+
+function(expect choice nvcc gpu chosen words)
+  nunchi_choose_cuda(result reason CHOICE ${choice} NVCC ${nvcc} GPU ${gpu})
+  if(NOT result EQUAL chosen OR NOT reason MATCHES "${words}")
+    message(SEND_ERROR "NUNCHI_CUDA=${choice}, nvcc ${nvcc}, GPU ${gpu}: ${result}, '${reason}'")
+  endif()
+endfunction()
+expect(auto TRUE TRUE 1 "NUNCHI_CUDA=off")
+expect(auto TRUE FALSE 0 "no GPU.*NUNCHI_CUDA=on")
+expect(auto FALSE TRUE 0 "nvcc was not found")
+expect(on TRUE FALSE 1 "is on")
+expect(off TRUE TRUE 0 "is off")
+
+# A GPU that only nvidia-smi knows, and an nvidia-smi that finds none.
+if(NOT EXISTS /dev/nvidiactl)
+  foreach(case "TRUE|echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'" "FALSE|echo 'No devices found.'"
+               "FALSE|echo 'GPU 0: lost'; exit 15")
+    string(REPLACE "|" ";" case "${case}")
+    list(POP_FRONT case expected)
+    file(WRITE ${SCRATCH}/nvidia-smi "#!/bin/sh\n${case}\n")
+    file(CHMOD ${SCRATCH}/nvidia-smi PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    set(ENV{PATH} "${SCRATCH}:/usr/bin:/bin")
+    nunchi_find_gpu(gpu)
+    if(NOT gpu STREQUAL expected)
+      message(SEND_ERROR "nvidia-smi says \"${case}\": a GPU was found: ${gpu}")
+    endif()
+  endforeach()
+endif()
