@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -21,8 +22,10 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &entries_[found->second];
+  const auto name_of = [this](std::size_t i) -> std::string_view { return entries_[i].name; };
+  const auto found = std::ranges::lower_bound(by_name_, name, {}, name_of);
+  if (found == by_name_.end() || name_of(*found) != name) return nullptr;
+  return &entries_[*found];
 }
 
 SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
@@ -48,7 +51,7 @@ SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
   safetensors::Header header = safetensors::read_header(text, data.size(), display_name);
   SafetensorsFile file;
   file.entries_ = std::move(header.entries);
-  file.index_ = std::move(header.index);
+  file.by_name_ = std::move(header.by_name);
   file.metadata_ = std::move(header.metadata);
   for (std::size_t i = 0; i < file.entries_.size(); ++i) {
     const safetensors::Range& range = header.ranges[i];

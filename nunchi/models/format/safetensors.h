@@ -55,7 +55,7 @@ class SafetensorsFile {
 
   std::optional<MappedFile> mapping_;
   std::vector<SafetensorsEntry> entries_;
-  std::map<std::string, std::size_t, std::less<>> index_;  // name -> index in entries_
+  std::vector<std::size_t> by_name_;  // indices into entries_, in the order of the names
   std::map<std::string, std::string> metadata_;
 };
 

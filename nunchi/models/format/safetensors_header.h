@@ -26,7 +26,7 @@ struct Range {
 struct Header {
   std::vector<SafetensorsEntry> entries;
   std::vector<Range> ranges;
-  std::map<std::string, std::size_t, std::less<>> index;  // name -> index in entries
+  std::vector<std::size_t> by_name;  // indices into entries, in the order of the names
   std::map<std::string, std::string> metadata;
 };
 
