@@ -31,6 +31,7 @@ struct Arguments {
   std::vector<std::string> metrics{"bleu", "chrf", "chrf++"};
   std::string tokenizer = "13a";
   bool lowercase = false;
+  evaluation::TerOptions ter;
   bool json = false;
   bool sentence = false;
   std::optional<int> resamples;
@@ -82,6 +83,10 @@ Corpus read(const Arguments& arguments) {
     corpus.references.push_back(read_other(path));
   }
   if (arguments.paired()) corpus.baseline = read_other(arguments.against);
+  if (corpus.baseline == hypotheses.lines) {
+    fmt::print(stderr, "nunchi: {} and {} have the same lines; they do not differ.\n",
+               arguments.hypotheses, arguments.against);
+  }
   corpus.hypotheses = std::move(hypotheses.lines);
   return corpus;
 }
@@ -111,6 +116,10 @@ Json to_json(const Metric& metric, const MetricResult& result) {
     json["totals"] = bleu.total;
     json["details"] = bleu.details();
   }
+  if (result.ter) {
+    json["edits"] = result.ter->edits;
+    json["reference_length"] = result.ter->reference_length;
+  }
   if (result.estimate) {
     json["mean"] = result.estimate->mean;
     json["interval"] = result.estimate->half_width;
@@ -119,6 +128,7 @@ Json to_json(const Metric& metric, const MetricResult& result) {
     json["against"] = {{"score", result.baseline_score},
                        {"mean", result.baseline->mean},
                        {"interval", result.baseline->half_width}};
+    json["identical"] = result.identical;
     json["p_value"] = result.p_value;
   }
   return json;
@@ -136,8 +146,10 @@ void print(const Metric& metric, const MetricResult& result) {
   row(metric.name, with_estimate(result.score, result.estimate));
   if (result.baseline) {
     row("  against", with_estimate(result.baseline_score, result.baseline));
-    row("  difference", fmt::format("{:>+6.2f}   p = {:.4f}", result.score - result.baseline_score,
-                                    result.p_value));
+    const double difference = result.score - result.baseline_score;
+    row("  difference", result.identical
+                            ? fmt::format("{:>6.2f}   no line differs", 0.0)
+                            : fmt::format("{:>+6.2f}   p = {:.4f}", difference, result.p_value));
   }
   if (metric.bleu) {
     const BleuScore bleu = metric.bleu(result.sums);
@@ -146,6 +158,10 @@ void print(const Metric& metric, const MetricResult& result) {
     row("  brevity penalty", fmt::format("{:>7.3f}", bleu.brevity_penalty));
     row("  length", fmt::format("{:>7.3f}   {} of {} words", bleu.ratio,
                                 grouped(bleu.hypothesis_length), grouped(bleu.reference_length)));
+  }
+  if (result.ter) {
+    row("  edits",
+        fmt::format("{:>6}    in {:.1f} words", result.ter->edits, result.ter->reference_length));
   }
   row("  signature", " " + metric.signature);
 }
@@ -177,6 +193,7 @@ void run(const Arguments& arguments) {
   const Corpus corpus = read(arguments);
   const evaluation::MetricOptions options{.tokenizer = arguments.tokenizer,
                                           .lowercase = arguments.lowercase,
+                                          .ter = arguments.ter,
                                           .sentence = arguments.sentence,
                                           .bootstrap = arguments.bootstrap()};
   std::vector<Metric> metrics;
@@ -203,7 +220,7 @@ void run(const Arguments& arguments) {
 
 void add_evaluate(CLI::App& program, Job& job) {
   CLI::App* evaluate = add_command(program, "evaluate",
-                                   "Score translations with BLEU, chrF and chrF++\n\n"
+                                   "Score translations with BLEU, chrF, chrF++ or TER\n\n"
                                    "Scores and signatures equal those of sacreBLEU.")
                            ->group(kMeasuring);
   auto a = std::make_shared<Arguments>();
@@ -218,14 +235,24 @@ void add_evaluate(CLI::App& program, Job& job) {
   texts.add("--against", a->against, file, "Translations of another system to compare with");
   OptionGroup metrics(*evaluate, "Metrics");
   metrics
-      .add("--metric", a->metrics, one_of({"bleu", "chrf", "chrf++"}),
+      .add("--metric", a->metrics, one_of(evaluation::metric_keys()),
            "Metrics to compute, separated by commas")
       ->delimiter(',')
       ->default_str("bleu,chrf,chrf++");
-  metrics.add("--tokenize", a->tokenizer, one_of({"13a", "char", "none"}),
+  metrics.add("--tokenize", a->tokenizer, one_of(evaluation::bleu_tokenizer_names()),
               "How BLEU splits lines into words");
-  metrics.flag("--lowercase", a->lowercase, "Ignore the case of letters");
+  metrics.flag("--lowercase", a->lowercase,
+               "Ignore the case of letters in BLEU and chrF; TER always does by default");
   metrics.flag("--sentence", a->sentence, "Score each line separately");
+  OptionGroup ter(*evaluate, "TER");
+  const std::vector<CLI::Option*> ter_options{
+      ter.flag("--ter-normalized", a->ter.tokenizer.normalized,
+               "Split off punctuation before counting edits"),
+      ter.flag("--ter-no-punct", a->ter.tokenizer.no_punctuation, "Remove punctuation"),
+      ter.flag("--ter-asian-support", a->ter.tokenizer.asian_support,
+               "Extend both to Chinese and Japanese characters"),
+      ter.flag("--ter-case-sensitive", a->ter.case_sensitive,
+               "Count a different case of letters as an edit")};
   OptionGroup significance(*evaluate, "Significance");
   significance
       .add("--bootstrap", a->resamples, whole_number(1, 1'000'000),
@@ -238,6 +265,11 @@ void add_evaluate(CLI::App& program, Job& job) {
   evaluate->callback([=, &job] {
     if (evaluate->count("--seed") > 0 && !a->bootstrap()) {
       throw UsageError("--seed has no effect without --bootstrap or --against.");
+    }
+    for (const CLI::Option* option : ter_options) {
+      if (*option && std::ranges::find(a->metrics, "ter") == a->metrics.end()) {
+        throw UsageError(option->get_name() + " has no effect without --metric ter.");
+      }
     }
     a->check();
     job = [=] { run(*a); };

@@ -1,14 +1,18 @@
 #include "nunchi/evaluation/bleu.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "nunchi/base/error.h"
 #include "nunchi/evaluation/ngrams.h"
 #include "nunchi/evaluation/tokenizer_13a.h"
+#include "nunchi/evaluation/tokenizer_intl.h"
+#include "nunchi/evaluation/tokenizer_zh.h"
 #include "nunchi/evaluation/words.h"
 
 namespace nunchi::evaluation {
@@ -18,11 +22,32 @@ namespace {
 constexpr std::size_t kHypothesisLength = 0, kReferenceLength = 1, kMatched = 2,
                       kTotal = kMatched + kBleuOrder, kWidth = kTotal + kBleuOrder;
 
+struct NamedTokenizer {
+  BleuTokenizer tokenizer;
+  std::string_view name;
+};
+constexpr std::array<NamedTokenizer, 5> kTokenizers{{{BleuTokenizer::v13a, "13a"},
+                                                     {BleuTokenizer::international, "intl"},
+                                                     {BleuTokenizer::chinese, "zh"},
+                                                     {BleuTokenizer::character, "char"},
+                                                     {BleuTokenizer::none, "none"}}};
+
 // The line as words_of() splits it; words_of() returns views of the result.
 std::string splittable(std::string_view line, const BleuOptions& options) {
   const std::string text = prepared(line, options.lowercase ? LetterCase::lower : LetterCase::kept);
-  const std::string_view stripped = stripped_right(text);
-  return options.tokenizer == BleuTokenizer::v13a ? tokenized_13a(stripped) : std::string(stripped);
+  const std::string_view line_text = stripped_right(text);
+  switch (options.tokenizer) {
+    case BleuTokenizer::v13a:
+      return tokenized_13a(line_text);
+    case BleuTokenizer::international:
+      return tokenized_intl(line_text);
+    case BleuTokenizer::chinese:
+      return tokenized_zh(stripped(line_text));
+    case BleuTokenizer::character:
+    case BleuTokenizer::none:
+      break;
+  }
+  return std::string(line_text);
 }
 
 std::vector<std::string_view> words_of(std::string_view text, const BleuOptions& options) {
@@ -107,24 +132,21 @@ std::string BleuScore::details() const {
       hypothesis_length, reference_length);
 }
 
+std::vector<std::string> bleu_tokenizer_names() {
+  std::vector<std::string> names;
+  for (const NamedTokenizer& known : kTokenizers) names.emplace_back(known.name);
+  return names;
+}
+
 BleuTokenizer bleu_tokenizer_of(std::string_view name) {
-  for (const auto tokenizer :
-       {BleuTokenizer::v13a, BleuTokenizer::character, BleuTokenizer::none}) {
-    if (name == name_of(tokenizer)) return tokenizer;
-  }
-  throw UsageError(fmt::format("'{}' is not a tokenizer of BLEU; use 13a, char or none.", name));
+  const auto* known = std::ranges::find(kTokenizers, name, &NamedTokenizer::name);
+  if (known != kTokenizers.end()) return known->tokenizer;
+  throw UsageError(fmt::format("'{}' is not a tokenizer of BLEU; use {}.", name,
+                               fmt::join(bleu_tokenizer_names(), ", ")));
 }
 
 std::string_view name_of(BleuTokenizer tokenizer) {
-  switch (tokenizer) {
-    case BleuTokenizer::v13a:
-      return "13a";
-    case BleuTokenizer::character:
-      return "char";
-    case BleuTokenizer::none:
-      break;
-  }
-  return "none";
+  return std::ranges::find(kTokenizers, tokenizer, &NamedTokenizer::tokenizer)->name;
 }
 
 std::vector<std::string> bleu_words(std::string_view line, const BleuOptions& options) {

@@ -19,9 +19,11 @@ namespace nunchi::evaluation {
 inline constexpr std::size_t kBleuOrder = 4;
 
 enum class BleuTokenizer {
-  v13a,       // as mteval-v13a: splits off ASCII punctuation, keeps numbers together
-  character,  // every character that is not white space
-  none        // splits at white space only
+  v13a,           // as mteval-v13a: splits off ASCII punctuation, keeps numbers together
+  international,  // as mteval-v14: splits off punctuation and symbols of every script
+  chinese,        // every Chinese character is a word; splits off ASCII punctuation
+  character,      // every character that is not white space
+  none            // splits at white space only
 };
 
 struct BleuOptions {
@@ -44,7 +46,9 @@ struct BleuScore {
   std::string details() const;
 };
 
-// "13a", "char" or "none". Throws UsageError for another name.
+// "13a", "intl", "zh", "char" and "none".
+std::vector<std::string> bleu_tokenizer_names();
+// Throws UsageError for another name.
 BleuTokenizer bleu_tokenizer_of(std::string_view name);
 std::string_view name_of(BleuTokenizer tokenizer);
 

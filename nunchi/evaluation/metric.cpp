@@ -31,7 +31,27 @@ Metric make_chrf(const std::string& key, const ChrfOptions& options,
           .score = [options](auto sums) { return chrf_of(sums, options); }};
 }
 
+Metric make_ter(const TerOptions& options, const std::vector<Lines>& references,
+                const Setting& setting) {
+  const std::size_t count = references.size();
+  return {.key = "ter",
+          .name = "TER",
+          .signature = signature(options, setting),
+          .count =
+              [&references, options](const Lines& hypotheses) {
+                return ter_statistics(hypotheses, references, options);
+              },
+          .score = [count](auto sums) { return ter_of(sums, count).score; },
+          .ter = [count](const Statistics& statistics) { return ter_of(statistics, count); }};
+}
+
+double score_of(const Metric& metric, const Statistics& statistics) {
+  return metric.ter ? metric.ter(statistics).score : metric.score(statistics.sum());
+}
+
 }  // namespace
+
+std::vector<std::string> metric_keys() { return {"bleu", "chrf", "chrf++", "ter"}; }
 
 Metric make_metric(const std::string& key, const MetricOptions& options,
                    const std::vector<Lines>& references) {
@@ -42,6 +62,7 @@ Metric make_metric(const std::string& key, const MetricOptions& options,
                       .effective_order = options.sentence},
                      references, setting);
   }
+  if (key == "ter") return make_ter(options.ter, references, setting);
   const int word_order = key == "chrf++" ? 2 : 0;
   return make_chrf(key, {.word_order = word_order, .lowercase = options.lowercase}, references,
                    setting);
@@ -51,7 +72,8 @@ MetricResult evaluate(const Metric& metric, const Lines& hypotheses, const Lines
                       const std::optional<BootstrapOptions>& bootstrap) {
   const Statistics statistics = metric.count(hypotheses);
   MetricResult result{.sums = statistics.sum()};
-  result.score = metric.score(result.sums);
+  result.score = score_of(metric, statistics);
+  if (metric.ter) result.ter = metric.ter(statistics);
   if (!bootstrap) return result;
   if (baseline.empty()) {
     result.estimate = estimate(resampled_scores(statistics, metric.score, *bootstrap));
@@ -60,9 +82,10 @@ MetricResult evaluate(const Metric& metric, const Lines& hypotheses, const Lines
   const Statistics baseline_statistics = metric.count(baseline);
   const auto paired = paired_bootstrap(statistics, baseline_statistics, metric.score, *bootstrap);
   result.estimate = paired.system;
-  result.baseline_score = metric.score(baseline_statistics.sum());
+  result.baseline_score = score_of(metric, baseline_statistics);
   result.baseline = paired.baseline;
-  result.p_value = paired.p_value;
+  result.identical = statistics == baseline_statistics;
+  result.p_value = result.identical ? 1 : paired.p_value;
   return result;
 }
 

@@ -31,6 +31,7 @@ class Statistics {
   }
   // The sum over all lines: [width].
   std::vector<std::int64_t> sum() const;
+  bool operator==(const Statistics&) const = default;
 
  private:
   std::size_t lines_, width_;

@@ -60,6 +60,26 @@ std::string_view stripped_right(std::string_view text) {
   return text;
 }
 
+std::string_view stripped(std::string_view text) {
+  text = stripped_right(text);
+  while (!text.empty()) {
+    const Character first = first_character(text);
+    if (!is_space(first.code_point)) break;
+    text.remove_prefix(first.bytes.size());
+  }
+  return text;
+}
+
+std::vector<Character> characters(std::string_view text) {
+  std::vector<Character> all;
+  all.reserve(text.size());
+  while (!text.empty()) {
+    all.push_back(first_character(text));
+    text.remove_prefix(all.back().bytes.size());
+  }
+  return all;
+}
+
 std::vector<Character> visible_characters(std::string_view text) {
   std::vector<Character> characters;
   characters.reserve(text.size());
@@ -69,6 +89,20 @@ std::vector<Character> visible_characters(std::string_view text) {
     text.remove_prefix(next.bytes.size());
   }
   return characters;
+}
+
+std::string with_spaced_characters(std::string_view text, bool (*is_separate)(char32_t)) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 2);
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    const bool separate = is_separate(next.code_point);
+    if (separate) out += ' ';
+    out += next.bytes;
+    if (separate) out += ' ';
+    text.remove_prefix(next.bytes.size());
+  }
+  return out;
 }
 
 }  // namespace nunchi::evaluation

@@ -20,14 +20,19 @@ bool is_space(char32_t c);
 // str.split(): the parts between white space, none of them empty.
 std::vector<std::string_view> split(std::string_view text);
 
-// str.rstrip().
+// str.rstrip() and str.strip().
 std::string_view stripped_right(std::string_view text);
+std::string_view stripped(std::string_view text);
 
-// The code points that are not white space, each with its bytes.
+// The code points, each with its bytes: all of them, or those that are not white space.
 struct Character {
   char32_t code_point;
   std::string_view bytes;
 };
+std::vector<Character> characters(std::string_view text);
 std::vector<Character> visible_characters(std::string_view text);
+
+// The text with a space before and after each character that `is_separate` accepts.
+std::string with_spaced_characters(std::string_view text, bool (*is_separate)(char32_t));
 
 }  // namespace nunchi::evaluation

@@ -51,7 +51,7 @@ TEST(Evaluate, JsonHasScoresAndSignatures) {
 TEST(Evaluate, AcceptsSeveralReferencesAndOptions) {
   const Json json = json_of(run(kEnglish + "english.ref0 " + kTexts + "english.ref1 --reference " +
                                 kTexts + "english.ref2 --lowercase --tokenize char --json"));
-  const Json wanted = expected("english, three references").at("bleu").at(3);
+  const Json wanted = expected("english, three references").at("bleu").at(7);
   EXPECT_EQ(json.at("references"), 3);
   EXPECT_EQ(json.at("bleu").at("signature"), wanted.at("signature"));
   EXPECT_DOUBLE_EQ(json.at("bleu").at("score"), wanted.at("score"));
@@ -69,6 +69,36 @@ TEST(Evaluate, PrintsOneBlockForEachMetric) {
             "  brevity penalty   0.978\n"
             "  length            0.978   270 of 276 words\n"
             "  signature        nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0\n");
+}
+
+TEST(Evaluate, TerHasItsOwnOptions) {
+  const std::string call = kEnglish + "english.ref0 --metric ter --ter-normalized";
+  const Json wanted = expected("english").at("ter").at(1);
+  const Json ter = json_of(run(call + " --ter-case-sensitive --json")).at("ter");
+  for (const char* field : {"score", "signature", "edits", "reference_length"}) {
+    EXPECT_EQ(ter.at(field), wanted.at(field)) << field;
+  }
+  const ProgramResult plain = run(kEnglish + "english.ref0 --metric ter");
+  EXPECT_EQ(plain.out.find("TER                "), 0u) << plain.out;
+  EXPECT_NE(plain.out.find("\n  edits            "), std::string::npos) << plain.out;
+  const ProgramResult refused = run(kEnglish + "english.ref0 --ter-no-punct");
+  EXPECT_EQ(refused.error, "nunchi: --ter-no-punct has no effect without --metric ter.\n");
+}
+
+TEST(Evaluate, SaysThatTwoSystemsAreIdentical) {
+  const std::string call = kEnglish + "english.ref0 --against " + kTexts + "english.hyp";
+  const ProgramResult result = run(call + " --bootstrap 50");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_NE(result.error.find("have the same lines; they do not differ.\n"), std::string::npos);
+  EXPECT_EQ(result.out.find("p = "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("  difference        0.00   no line differs\n"), std::string::npos)
+      << result.out;
+  const Json json = json_of(run(call + " --bootstrap 50 --json")).at("bleu");
+  EXPECT_EQ(json.at("identical"), true);
+  EXPECT_EQ(json.at("p_value"), 1.0);
+  const ProgramResult other = run(kEnglish + "english.ref0 --against " + kTexts + "english.ref1");
+  EXPECT_TRUE(other.error.empty()) << other.error;
+  EXPECT_NE(other.out.find("p = "), std::string::npos);
 }
 
 TEST(Evaluate, ScoresEachLineSeparately) {
@@ -146,9 +176,9 @@ TEST(Evaluate, ASeedWithoutBootstrapIsAWrongCall) {
 
 TEST(Evaluate, WrongCallsExitWithTwo) {
   for (const std::string arguments :
-       {"--metric ter", "--tokenize intl", "--bootstrap 0", "--bootstrap x", "--seed -1",
-        "--seed 9223372036854775808", "--sentence --bootstrap 10", "--sentence --against x",
-        "--against", "--reference - -"}) {
+       {"--metric wer", "--tokenize 14", "--ter-normalized", "--bootstrap 0", "--bootstrap x",
+        "--seed -1", "--seed 9223372036854775808", "--sentence --bootstrap 10",
+        "--sentence --against x", "--against", "--reference - -"}) {
     const ProgramResult result = run(kEnglish + "english.ref0 " + arguments);
     EXPECT_EQ(result.code, 2) << arguments;
     EXPECT_FALSE(result.error.empty()) << arguments;

@@ -17,10 +17,13 @@ import subprocess
 import sys
 import tempfile
 
-from make_expected import FOLDER, TOKENIZERS, bleu_of, chrf_of, read_lines
+import regex
+
+from make_expected import FOLDER, TER_OPTIONS, TOKENIZERS, bleu_of, chrf_of, read_lines, ter_of
 
 CORPUS_FIELDS = ("score", "signature", "precisions", "brevity_penalty", "ratio", "hypothesis_length",
-                 "reference_length", "counts", "totals", "details")
+                 "reference_length", "counts", "totals", "details", "edits")
+TER_FLAGS = ("--ter-normalized", "--ter-no-punct", "--ter-asian-support", "--ter-case-sensitive")
 
 
 def nunchi(program, hypothesis, references, *options):
@@ -43,23 +46,29 @@ def differences(where, expected, corpus, sentences):
     return found
 
 
+def runs_of(hypotheses, references):
+    """The options of `nunchi evaluate` and sacreBLEU's result, for every metric and its options."""
+    for lowercase in (False, True):
+        case = ["--lowercase"] if lowercase else []
+        for tokenize in TOKENIZERS:
+            yield ["--metric", "bleu", "--tokenize", tokenize, *case], bleu_of(hypotheses, references, tokenize, lowercase)
+        for metric, word_order in (("chrf", 0), ("chrf++", 2)):
+            yield ["--metric", metric, *case], chrf_of(hypotheses, references, word_order, lowercase)
+    for given in TER_OPTIONS:
+        flags = [flag for flag, is_given in zip(TER_FLAGS, given) if is_given]
+        yield ["--metric", "ter", *flags], ter_of(hypotheses, references, given)
+
+
 def compare(program, hypothesis, references, with_sentences=True):
     """All differences, and the number of comparisons made."""
     hypotheses, reference_lines = read_lines(hypothesis), [read_lines(r) for r in references]
     found, made = [], 0
-    for lowercase in (False, True):
-        case = ["--lowercase"] if lowercase else []
-        runs = [(t, "bleu", "bleu") for t in TOKENIZERS] + [("13a", "chrf", "chrf"), ("13a", "chrf++", "chrf++")]
-        for tokenize, metric, key in runs:
-            options = ["--tokenize", tokenize, "--metric", metric, *case]
-            if metric == "bleu":
-                expected = bleu_of(hypotheses, reference_lines, tokenize, lowercase)
-            else:
-                expected = chrf_of(hypotheses, reference_lines, 2 if metric == "chrf++" else 0, lowercase)
-            corpus = nunchi(program, hypothesis, references, *options)[key]
-            alone = nunchi(program, hypothesis, references, *options, "--sentence")[key] if with_sentences else None
-            found += differences(" ".join([metric, *options[:2], *case]), expected, corpus, alone)
-            made += 1
+    for options, expected in runs_of(hypotheses, reference_lines):
+        key = options[1]
+        corpus = nunchi(program, hypothesis, references, *options)[key]
+        alone = nunchi(program, hypothesis, references, *options, "--sentence")[key] if with_sentences else None
+        found += differences(" ".join(options), expected, corpus, alone)
+        made += 1
     return found, made
 
 
@@ -75,7 +84,16 @@ WORDS = ["the", "a", "1,000.5", "3-4", "-5", ".5", "5.", "...", "U.S.", "don't",
          "&amp;quot;", "<skipped>", "<skip<skipped>ped>", "ΟΔΟΣ", "Σ", "ΑΣ.", "ΑΣ'Α", "İZMİR", "ILIK", "눈치", "(hi)", "'"]
 
 
+# Every character that a tokenizer may treat specially: punctuation, symbols, numbers, Chinese and its neighbours.
+SPECIAL = [c for c in map(chr, [*range(0x21, 0xD800), *range(0xE000, 0x20000)])
+           if regex.match(r"[\p{P}\p{S}\p{N}\p{Han}\p{Hiragana}\p{Katakana}\p{Z}]", c)]
+
+
 def fuzzed_line(rng):
+    if rng.random() < 0.25:  # many shifts of words
+        return " ".join(rng.choice("a b c d e f g h".split()) for _ in range(rng.choice((3, 10, 20, 40))))
+    if rng.random() < 0.25:
+        return "".join(rng.choice((rng.choice(SPECIAL), rng.choice("ab1 "))) for _ in range(rng.choice((5, 40))))
     parts = []
     for _ in range(rng.choice((0, 1, 2, 5, 12, 30))):
         parts.append(rng.choice(WORDS) if rng.random() < 0.5 else rng.choice(ODD))

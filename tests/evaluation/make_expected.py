@@ -16,10 +16,13 @@ import sys
 import numpy
 import sacrebleu
 from sacrebleu import significance
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-TOKENIZERS = ("13a", "char", "none")
+TOKENIZERS = ("13a", "intl", "zh", "char", "none")
+# normalized, no_punct, asian_support, case_sensitive
+TER_OPTIONS = ((False, False, False, False), (True, False, False, True), (False, True, False, False),
+               (True, False, True, False), (True, True, True, False), (False, True, True, True))
 
 CASES = {
     "english": ("english.hyp", ["english.ref0"]),
@@ -32,6 +35,9 @@ CASES = {
     "tricky, the other way and itself": ("tricky.ref", ["tricky.hyp", "tricky.ref"]),
     "short": ("short.hyp", ["short.ref"]),
     "nothing in common": ("nothing.hyp", ["nothing.ref"]),
+    "chinese": ("chinese.hyp", ["chinese.ref"]),
+    "shifts": ("shifts.hyp", ["shifts.ref"]),
+    "shifts, three references": ("shifts.ref", ["shifts.hyp", "shifts.ref2", "shifts.ref3"]),
 }
 
 
@@ -77,11 +83,26 @@ def chrf_of(hypotheses, references, word_order, lowercase):
     }
 
 
-def scores_of(hypotheses, references):
+def ter_of(hypotheses, references, options):
+    names = ("normalized", "no_punct", "asian_support", "case_sensitive")
+    metric = TER(**dict(zip(names, options)))
+    score = metric.corpus_score(hypotheses, references)
+    return {
+        **dict(zip(names, options)),
+        "score": score.score,
+        "signature": str(metric.get_signature()),
+        "edits": score.num_edits,
+        "reference_length": score.ref_length,
+        "sentences": [metric.sentence_score(h, list(r)).score for h, *r in zip(hypotheses, *references)],
+    }
+
+
+def scores_of(hypotheses, references, ter_options=TER_OPTIONS):
     """Every metric, tokenizer and letter case."""
     return {
         "bleu": [bleu_of(hypotheses, references, t, lc) for t in TOKENIZERS for lc in (False, True)],
         "chrf": [chrf_of(hypotheses, references, order, lc) for order in (0, 2) for lc in (False, True)],
+        "ter": [ter_of(hypotheses, references, options) for options in ter_options],
     }
 
 
@@ -124,7 +145,10 @@ def main():
     fixtures = FOLDER / "fixtures"
     cases = []
     for name, (hypothesis, references) in CASES.items():
-        scores = scores_of(read_lines(fixtures / hypothesis), [read_lines(fixtures / r) for r in references])
+        # The words of the shifts are lower-case letters, which all options of TER leave alone.
+        ter_options = TER_OPTIONS[:1] if name.startswith("shifts") else TER_OPTIONS
+        scores = scores_of(read_lines(fixtures / hypothesis), [read_lines(fixtures / r) for r in references],
+                           ter_options)
         cases.append({"name": name, "hypotheses": hypothesis, "references": references, **scores})
     english = [read_lines(fixtures / f"english.{name}") for name in ("hyp", "ref0", "ref1", "ref2")]
     expected = {

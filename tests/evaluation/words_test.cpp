@@ -7,6 +7,7 @@
 #include <random>
 
 #include "nunchi/evaluation/bleu.h"
+#include "nunchi/evaluation/character_class.h"
 #include "nunchi/evaluation/files.h"
 #include "nunchi/evaluation/ngrams.h"
 #include "nunchi/evaluation/tokenizer_13a.h"
@@ -67,6 +68,40 @@ TEST(Tokenizer13a, DecodesEntitiesInTheOriginalOrder) {
             (Words{"\"", "a", "\"", "<", "&", "quot", ";"}));
   EXPECT_EQ(words_13a("a<skipped>b"), Words{"ab"});
   EXPECT_EQ(words_13a("hyphen-\nated\nlines"), (Words{"hyphenated", "lines"}));
+}
+
+TEST(CharacterClasses, AreUnicodesCategories) {
+  using enum CharacterClass;
+  const auto all = [](std::u32string_view text, CharacterClass kind) {
+    for (const char32_t c : text) EXPECT_EQ(character_class(c), kind) << std::uint32_t(c);
+  };
+  all(U"!\"#%&'()*,-./:;?@[\\]_{}¡§«»¿–—‘“…、。〈『】·፠﹏！", punctuation);
+  all(U"$+<=>^`|~¢©°±´×÷€→∀■☃♥㎏￥～😀🇰", symbol);
+  all(U"0189²½٣〇Ⅷ①㊿０𝟘", number);
+  all(U" aZé가中\0\t\u0300\u200B\uFFFE\U0010FFFF", other);
+}
+
+Words words_of(const std::string& line, BleuTokenizer tokenizer) {
+  return bleu_words(line, {.tokenizer = tokenizer});
+}
+
+TEST(TokenizerIntl, SplitsPunctuationAndSymbolsOfEveryScript) {
+  const auto intl = [](const std::string& line) {
+    return words_of(line, BleuTokenizer::international);
+  };
+  EXPECT_EQ(intl("«Hallo», sagte er…"), (Words{"«", "Hallo", "»", ",", "sagte", "er", "…"}));
+  EXPECT_EQ(intl("1,000.5€ ½·3 a.b"), (Words{"1,000.5", "€", "½·3", "a", ".", "b"}));
+  // As in mteval-v14, a point after a number at the end of the line stays.
+  EXPECT_EQ(intl("in 1999."), (Words{"in", "1999."}));
+  EXPECT_EQ(intl("1999. Yes &amp;"), (Words{"1999", ".", "Yes", "&", "amp", ";"}));
+}
+
+TEST(TokenizerZh, SplitsChineseCharactersAndPunctuation) {
+  const auto zh = [](const std::string& line) { return words_of(line, BleuTokenizer::chinese); };
+  EXPECT_EQ(zh("我有3.5元，ABC-d!"), (Words{"我", "有", "3.5", "元", "，", "ABC-d", "!"}));
+  EXPECT_EQ(zh(" .5 a"), (Words{".5", "a"}));  // a point at the beginning has no neighbour
+  EXPECT_EQ(zh("“é”"), (Words{"“", "é", "”"}));
+  EXPECT_EQ(zh("𠀀𠀁"), Words{"𠀀𠀁"});  // past U+FFFF: not in sacreBLEU's list
 }
 
 TEST(BleuWords, FollowTheOptions) {

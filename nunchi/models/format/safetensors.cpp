@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -41,14 +42,16 @@ SafetensorsFile::SafetensorsFile(RandomAccessFile file) : file_(std::move(file))
 
   safetensors::Header header = safetensors::read_header(text, rest - length, name);
   tensors_ = std::move(header.tensors);
-  index_ = std::move(header.index);
+  by_name_ = std::move(header.by_name);
   metadata_ = std::move(header.metadata);
   for (StoredTensor& tensor : tensors_) tensor.offset += kLengthBytes + length;
 }
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
-  const auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &tensors_[found->second];
+  const auto name_of = [this](std::size_t i) -> std::string_view { return tensors_[i].name; };
+  const auto found = std::ranges::lower_bound(by_name_, name, {}, name_of);
+  if (found == by_name_.end() || name_of(*found) != name) return nullptr;
+  return &tensors_[*found];
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const SafetensorsEntry> entries,

@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -66,7 +65,7 @@ class SafetensorsFile {
  private:
   RandomAccessFile file_;
   std::vector<StoredTensor> tensors_;
-  std::map<std::string, std::size_t, std::less<>> index_;  // name -> index in tensors_
+  std::vector<std::size_t> by_name_;  // indices into tensors_, in the order of the names
   std::map<std::string, std::string> metadata_;
 };
 

@@ -58,6 +58,46 @@ std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::int64_t>
   return empty ? 0 : bytes;
 }
 
+[[noreturn]] void fail_twice(std::string_view name, const std::string& file) {
+  throw Error(fmt::format("{}: the name {} appears twice", file, shown(name)));
+}
+
+// The indices of the tensors in the order of their names. Throws Error if two have the same name.
+//
+// A header may have more than a million tensors in any order. Sorting them once at the end, by a
+// key that holds the first bytes of each name, reads most names once; a map of the names would
+// follow twenty pointers for each.
+std::vector<std::size_t> sorted_by_name(std::span<const StoredTensor> tensors,
+                                        const std::string& file) {
+  struct Key {
+    std::uint64_t first_bytes;  // big-endian, padded with zeros: ordered as the names are
+    std::size_t index;
+  };
+  std::vector<Key> keys;
+  keys.reserve(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::uint64_t first_bytes = 0;
+    for (std::size_t byte = 0; byte < sizeof(first_bytes); ++byte) {
+      const std::string& name = tensors[i].name;
+      first_bytes =
+          first_bytes << 8 | (byte < name.size() ? static_cast<unsigned char>(name[byte]) : 0u);
+    }
+    keys.push_back({first_bytes, i});
+  }
+  std::ranges::sort(keys, [&](const Key& a, const Key& b) {
+    if (a.first_bytes != b.first_bytes) return a.first_bytes < b.first_bytes;
+    return tensors[a.index].name < tensors[b.index].name;
+  });
+  std::vector<std::size_t> order;
+  order.reserve(keys.size());
+  for (const Key& key : keys) {
+    const std::string& name = tensors[key.index].name;
+    if (!order.empty() && tensors[order.back()].name == name) fail_twice(name, file);
+    order.push_back(key.index);
+  }
+  return order;
+}
+
 // Receives the header's JSON as parser events and refuses each value at a position where the format
 // does not allow it. So nothing is ever nested deeper than header, tensor, shape.
 class HeaderReader {
@@ -124,10 +164,7 @@ class HeaderReader {
     switch (level_) {
       case Level::header:
         name_ = std::move(text);
-        if (name_ == kMetadataKey ? std::exchange(has_metadata_, true)
-                                  : header_.index.contains(name_)) {
-          fail(fmt::format("the name {} appears twice", shown(name_)));
-        }
+        if (name_ == kMetadataKey && std::exchange(has_metadata_, true)) fail_twice(name_, file_);
         return true;
       case Level::metadata:
         key_ = std::move(text);
@@ -202,7 +239,6 @@ class HeaderReader {
       fail_tensor(fmt::format("has bytes {}..{} but its shape {} needs {} bytes", begin, end,
                               form(), *needed));
     }
-    header_.index.emplace(name_, header_.tensors.size());
     header_.tensors.push_back({.name = name_,
                                .dtype = *dtype_,
                                .shape = std::move(*shape_),
@@ -294,6 +330,7 @@ Header read_header(std::string_view text, std::uint64_t data_bytes, const std::s
   HeaderReader reader(file, data_bytes);
   Json::sax_parse(text.begin(), text.end(), &reader);
   Header header = std::move(reader).take();
+  header.by_name = sorted_by_name(header.tensors, file);
   check_coverage(header, data_bytes, file);
   return header;
 }

@@ -18,7 +18,7 @@ inline constexpr std::size_t kLengthBytes = 8;  // the header's length, at the s
 // A header that follows the rules. The tensors' offsets count from the first byte of the data.
 struct Header {
   std::vector<StoredTensor> tensors;
-  std::map<std::string, std::size_t, std::less<>> index;  // name -> index in tensors
+  std::vector<std::size_t> by_name;  // indices into tensors, in the order of the names
   std::map<std::string, std::string> metadata;
 };
 

@@ -318,6 +318,31 @@ TEST(Safetensors, DuplicatesAreRefused) {
                       "'x' has data_offsets twice"));
 }
 
+// Many names in an order that looks random: each is found, and a name that appears twice is
+// refused. A map of the names took five times as long as everything else.
+TEST(Safetensors, ReadsManyTensorsInAnyOrder) {
+  constexpr std::uint64_t kCount = 200'000, kStep = 123'457;  // no common factor
+  const auto name_of = [](std::uint64_t i) {
+    return "layer." + std::to_string(i * kStep % kCount);
+  };
+  std::string header = "{";
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    header += tensor(name_of(i), "I8", "[0]", "[0,0]") + ",";
+  }
+  const std::string last = tensor("last", "I8", "[0]", "[0,0]");
+  const std::string file = file_of(header + last + "}");
+  const SafetensorsFile read = parse_safetensors(bytes(file), "file");
+  ASSERT_EQ(read.entries().size(), kCount + 1);
+  for (std::uint64_t i = 0; i < kCount; i += 9973) {
+    ASSERT_EQ(read.find(name_of(i)), &read.entries()[i]);
+  }
+  EXPECT_EQ(read.find("last"), &read.entries().back());
+  EXPECT_EQ(read.find("layer."), nullptr);
+  EXPECT_EQ(read.find("zebra"), nullptr);
+  EXPECT_TRUE(refused_exactly(file_of(header + tensor("layer.7", "I8", "[0]", "[0,0]") + "}"),
+                              "the name 'layer.7' appears twice"));
+}
+
 TEST(Safetensors, MissingAndUnknownFieldsAreRefused) {
   EXPECT_TRUE(refused(file_of(R"({"x":{}})"), "tensor 'x' has no dtype"));
   EXPECT_TRUE(refused(file_of(R"({"x":{"dtype":"I8","data_offsets":[0,0]}})"), "has no shape"));
