@@ -1,4 +1,6 @@
 // `nunchi bench`.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 

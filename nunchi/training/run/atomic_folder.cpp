@@ -38,6 +38,13 @@ fs::path temporary_beside(const fs::path& path) {
   }
 }
 
+// The name of a folder while it is being replaced on a file system that cannot exchange two
+// folders in one step.
+constexpr std::string_view kReplacedPrefix = ".nunchi-replaced-";
+fs::path replaced_name(const fs::path& path) {
+  return parent_of(path) / (std::string(kReplacedPrefix) + path.filename().string());
+}
+
 bool is_temporary(const fs::path& path) {
   const std::string name = path.filename().string();
   return name.starts_with(".nunchi-") && name.ends_with(".tmp");
@@ -74,15 +81,30 @@ void AtomicFolder::fill(const std::function<void(const fs::path&)>& write) const
 
 void AtomicFolder::commit() {
   sync_folder(temporary_);
-  bool done = ::rename(temporary_.c_str(), path_.c_str()) == 0;
-  if (done) {
+  if (::rename(temporary_.c_str(), path_.c_str()) == 0) {
     temporary_.clear();
   } else if (errno == ENOTEMPTY || errno == EEXIST) {
-    // Exchanges the two folders atomically; the destructor removes the earlier one.
-    done = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
+    replace();
+  } else {
+    throw_write_error(path_, errno);
   }
-  if (!done) throw_write_error(path_, errno);
   sync_folder(parent_of(path_));
+}
+
+void AtomicFolder::replace() {
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0) {
+    return;  // the destructor removes the earlier folder
+  }
+  // EINVAL: a file system that cannot exchange folders.
+  if (errno != EINVAL && errno != ENOSYS) throw_write_error(path_, errno);
+  const fs::path earlier = replaced_name(path_);
+  if (::rename(path_.c_str(), earlier.c_str()) != 0) throw_write_error(path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int reason = errno;
+    ::rename(earlier.c_str(), path_.c_str());
+    throw_write_error(path_, reason);
+  }
+  temporary_ = earlier;  // the destructor removes it
 }
 
 void move_files(const fs::path& from, const fs::path& into) {
@@ -107,7 +129,18 @@ void remove_leftovers(const fs::path& folder) {
   std::error_code failure;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure)) {
     std::error_code ignored;
-    if (is_temporary(entry.path())) fs::remove_all(entry.path(), ignored);
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kReplacedPrefix)) {
+      // The process was killed before or after the new folder got its name.
+      const fs::path replaced = folder / name.substr(kReplacedPrefix.size());
+      if (!fs::exists(replaced, ignored)) {
+        fs::rename(entry.path(), replaced, ignored);
+      } else {
+        fs::remove_all(entry.path(), ignored);
+      }
+    } else if (is_temporary(entry.path())) {
+      fs::remove_all(entry.path(), ignored);
+    }
   }
 }
 

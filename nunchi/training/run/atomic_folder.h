@@ -1,8 +1,10 @@
 // A folder that appears whole or not at all.
 //
 // It is filled under a temporary name (.nunchi-PID-N.tmp) in the same parent folder; commit() syncs
-// it, renames it in one step and syncs the parent. A killed process can leave its temporary folder
-// behind: remove_leftovers() removes those.
+// it, renames it in one step and syncs the parent. Where the file system cannot exchange two
+// folders in one step, a folder that is replaced is called .nunchi-replaced-NAME for a moment. A
+// killed process can leave such folders behind: remove_leftovers() removes them, and gives a
+// replaced folder its name back if the new one is missing.
 #pragma once
 
 #include <filesystem>
@@ -28,6 +30,9 @@ class AtomicFolder {
   void commit();
 
  private:
+  // Gives the temporary folder the name of an existing one, which becomes the temporary one.
+  void replace();
+
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty after commit()
 };
@@ -39,8 +44,8 @@ void move_files(const std::filesystem::path& from, const std::filesystem::path& 
 // is never visible under its name.
 void remove_folder(const std::filesystem::path& path);
 
-// Removes the temporary files and folders that killed processes left in `folder`. No other process
-// may write there during the call.
+// Removes the temporary files and folders that killed processes left in `folder`, and restores
+// folders whose replacement was interrupted. No other process may write there during the call.
 void remove_leftovers(const std::filesystem::path& folder);
 
 }  // namespace nunchi

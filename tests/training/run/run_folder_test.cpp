@@ -5,6 +5,7 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/training/run/atomic_folder.h"
+#include "nunchi/training/run/checkpoint.h"
 #include "tests/files.h"
 #include "tests/support.h"
 
@@ -235,6 +236,23 @@ TEST(AtomicFolder, ReplacesAnEarlierFolder) {
   EXPECT_EQ(content(folder / "a/new"), "2");
   EXPECT_FALSE(fs::exists(folder / "a/old"));
   EXPECT_EQ(folder.entry_count(), 1);
+}
+
+// On file systems that cannot exchange folders, a process can be killed between two renames.
+TEST(RunFolder, ACheckpointWhoseReplacementWasInterruptedIsRestored) {
+  const TemporaryFolder folder;
+  RunFolder(folder.path(), StartMode::fresh).start();
+  const fs::path checkpoints = folder / "checkpoints";
+  fs::create_directories(checkpoints / ".nunchi-replaced-step-4");
+  write_text(checkpoints / ".nunchi-replaced-step-4/trainer.json", "earlier");
+  fs::create_directories(checkpoints / ".nunchi-replaced-step-6");
+  fs::create_directories(checkpoints / "step-6");
+  write_text(checkpoints / "step-6/trainer.json", "new");
+  const RunFolder run(folder.path(), StartMode::resume);
+  EXPECT_EQ(checkpoint_steps(checkpoints), (std::vector<std::int64_t>{4, 6}));
+  EXPECT_EQ(content(checkpoints / "step-4/trainer.json"), "earlier");
+  EXPECT_EQ(content(checkpoints / "step-6/trainer.json"), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(checkpoints), {}), 2);
 }
 
 }  // namespace
