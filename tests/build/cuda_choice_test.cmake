@@ -1,4 +1,5 @@
 # Runs the decision of cmake/CudaChoice.cmake: cmake -D SCRATCH=FOLDER -P cuda_choice_test.cmake
+cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/CudaChoice.cmake)
 
 function(expect choice nvcc gpu chosen words)
