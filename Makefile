@@ -53,7 +53,7 @@ check: ## check the sources with clang-format and clang-tidy (version 14)
 	@clang-format --dry-run -Werror $(CXX_FILES)
 	@scripts/run-tidy build-check $(JOBS)
 
-asan: ## run every test under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: ## run the tests, all but the slow ones, under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call configure,asan,build-asan)
 	@cmake --build --preset asan --parallel $(JOBS)
 	@scripts/run-tests asan
