@@ -32,10 +32,22 @@ std::string nearest_option(const CLI::App& command, const CLI::ParseError& error
   return nearest(word, names);
 }
 
+// An argument that is also an option ("-m,--model,MODEL") is called by the name of the argument.
+void name_arguments(const CLI::App& command, std::string& message) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional() || option->get_lnames().empty()) continue;
+    const std::string name = option->get_name();
+    if (message.starts_with(name + " ") || message.starts_with(name + ":")) {
+      message.replace(0, name.size(), option->get_name(true, false));
+    }
+  }
+}
+
 // CLI11's message in our style: "--length must be …" instead of "--length: must be …", lower case
 // at the beginning, no control characters, no full stop.
-std::string message_of(const CLI::ParseError& error) {
+std::string message_of(const CLI::App& command, const CLI::ParseError& error) {
   std::string message = error.what();
+  name_arguments(command, message);
   if (const std::size_t colon = message.find(": must be "); colon != message.npos)
     message.erase(colon, 1);
   const auto is_lower = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
@@ -124,7 +136,7 @@ int Program::report(const CLI::ParseError& error) const {
     call += " " + command->get_name();
   }
   const std::string similar = nearest_option(*command, error);
-  std::fprintf(stderr, "nunchi: %s%s%s --help'.\n", message_of(error).c_str(),
+  std::fprintf(stderr, "nunchi: %s%s%s --help'.\n", message_of(*command, error).c_str(),
                (similar.empty() ? "; see '" : "; did you mean " + similar + "? See '").c_str(),
                call.c_str());
   return 2;

@@ -46,6 +46,13 @@ std::vector<Translations> Translator::translate(std::span<const SourceLine> line
     for (std::size_t i = 0; i < found.size(); ++i) {
       translations[batch.lines[i]] = to_text(found[i]);
       if (options_.alignment) align(batch.sources[i], found[i], translations[batch.lines[i]]);
+      const Tokens& tokens = batch.sources[i];
+      const double unknown =
+          fallback_share(tokenizers_.source(), std::span(tokens).first(tokens.size() - 1));
+      for (Translation& translation : translations[batch.lines[i]]) {
+        translation.unknown_share = unknown;
+      }
+      counts_.unknown += unknown >= kUnknownLimit ? 1 : 0;
     }
   }
   return translations;
