@@ -393,5 +393,15 @@ TEST_F(TranslateCommand, TheModelCanBeGivenAsAnOption) {
   EXPECT_EQ(run("--parse-only score -m folder source target").code, 0);
 }
 
+TEST_F(TranslateCommand, AHuggingFaceFolderIsNamed) {
+  write_text(folder_ / "config.json",
+             R"({"architectures": ["MarianMTModel"], "d_model": 512, "dropout": 0.1,
+                 "model_type": "marian", "bad_words_ids": [[58100]], "id2label": {"0": "A"}})");
+  expect_one_sentence(run("translate " + folder_.path().string()), 1,
+                      "describes a Hugging Face model of type 'marian'. This version of Nunchi");
+  write_text(folder_ / "config.json", R"({"architectures": ["GPT2LMHeadModel"]})");
+  expect_one_sentence(run("info " + folder_.path().string()), 1, "of type 'GPT2LMHeadModel'.");
+}
+
 }  // namespace
 }  // namespace nunchi::testing
