@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/bench.h"
+#include "cli/input_output.h"
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/translate.h"
 #include "nunchi/data/lines.h"
@@ -19,7 +20,7 @@ struct Arguments {
 
 std::vector<std::string> read_lines(const std::string& path, std::int64_t max_lines) {
   std::vector<std::string> lines;
-  LineReader reader(path);
+  LineReader reader(input_path(path));
   for (std::string line;
        static_cast<std::int64_t>(lines.size()) < max_lines && reader.next(line);) {
     lines.push_back(line);
@@ -89,8 +90,7 @@ void add_bench_translate(CLI::App& bench, Job& job) {
   OptionGroup(*translate, kArguments)
       .add("MODEL", arguments->folder, model_folder(), "Model folder; needs --input");
   OptionGroup(*translate, "With MODEL")
-      .add("-i,--input", arguments->input, text("FILE", "a text file, plain, .gz or .xz"),
-           "Lines to translate");
+      .add("-i,--input", arguments->input, input_file(), "Lines to translate");
   OptionGroup sizes(*translate, "Without MODEL");
   sizes.add("--preset", arguments->preset, one_of({"tiny", "base", "big"}), "Shape of the model");
   sizes.add("--source-length", options.source_length, whole_number(1, kMaxCount),

@@ -57,7 +57,12 @@ std::string row(const std::string& left, const Description& right, int column) {
 }
 
 std::string name_of(const CLI::Option& option) {
-  if (option.get_positional()) return "  " + option.get_name(true, false);
+  if (option.get_positional()) {
+    std::string names = "  " + option.get_name(true, false);
+    for (const std::string& name : option.get_snames()) names += ", -" + name;
+    for (const std::string& name : option.get_lnames()) names += ", --" + name;
+    return names;
+  }
   const bool has_short = !option.get_snames().empty();
   std::string name = has_short ? "  -" + option.get_snames().front() : "    ";
   if (!option.get_lnames().empty()) {

@@ -12,6 +12,8 @@
 
 namespace nunchi::cli {
 
+std::string input_path(const std::string& path) { return path == "-" ? "/dev/stdin" : path; }
+
 std::unique_ptr<LineSource> open_input(const std::string& path) {
   if (path == "-") return std::make_unique<LineStream>(STDIN_FILENO);
   return std::make_unique<LineReader>(path);

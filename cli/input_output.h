@@ -12,6 +12,9 @@
 
 namespace nunchi::cli {
 
+// The path of an input file for readers of files: "/dev/stdin" for "-".
+std::string input_path(const std::string& path);
+
 // Opens standard input ("-") or a file: plain, gzip or xz.
 std::unique_ptr<LineSource> open_input(const std::string& path);
 

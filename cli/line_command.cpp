@@ -39,6 +39,27 @@ void LineCommand::run(const AbilityCheck& check,
   handler.at_end();
 }
 
+void add_alignment(CLI::App& command, std::string& kind) {
+  OptionGroup(command, kOutputFormat)
+      .add("--alignment", kind, one_of({"hard", "soft"}, "KIND"),
+           "Add the source word of each target word (hard: 0-0 1-2) or the weights of all source "
+           "words (soft)")
+      ->expected(0, 1)
+      ->default_str("hard");
+}
+
+Alignment alignment_kind(const std::string& kind) {
+  return kind == "hard" ? Alignment::hard : kind == "soft" ? Alignment::soft : Alignment::none;
+}
+
+void report_unknown(std::int64_t count, const std::string& unit) {
+  if (count == 0) return;
+  fmt::print(stderr,
+             "nunchi: {} {}{} with at least {:.0f}% unknown tokens: the model was not trained on "
+             "such text\n",
+             count, unit, count == 1 ? "" : "s", 100 * kUnknownLimit);
+}
+
 void report(const LineCounts& counts, const char* limit) {
   const auto print_count = [](std::int64_t count, const std::string& problem) {
     if (count > 0)
@@ -52,6 +73,7 @@ void report(const LineCounts& counts, const char* limit) {
               fmt::format("with terms that were left out: a line has at most {} terms of {} tokens "
                           "in all, which the target tokenizer can spell",
                           kMaxRequiredPhrases, kMaxRequiredTokens));
+  report_unknown(counts.unknown, "line");
 }
 
 }  // namespace nunchi::cli

@@ -10,6 +10,7 @@
 #include "cli/device_options.h"
 #include "cli/input_output.h"
 #include "nunchi/inference/pipeline.h"
+#include "nunchi/inference/translation_format.h"
 
 namespace nunchi::cli {
 
@@ -36,8 +37,16 @@ std::string json_line(const auto& json) {
   return json.dump(-1, ' ', false, std::remove_cvref_t<decltype(json)>::error_handler_t::replace);
 }
 
-// Prints on stderr how many lines were empty, repaired or cut. `limit` is the option that sets the
-// maximum length.
+// --alignment [hard|soft] of the commands that translate or score.
+void add_alignment(CLI::App& command, std::string& kind);
+// `kind` is "hard", "soft" or empty.
+Alignment alignment_kind(const std::string& kind);
+
+// Prints on stderr how many lines, or pairs of lines, have many unknown tokens (kUnknownLimit).
+void report_unknown(std::int64_t count, const std::string& unit);
+
+// Prints on stderr how many lines were empty, repaired, cut or mostly unknown. `limit` is the
+// option that sets the maximum length.
 void report(const LineCounts& counts, const char* limit);
 
 }  // namespace nunchi::cli

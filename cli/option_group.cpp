@@ -36,7 +36,8 @@ void add_output(CLI::App& command, std::string& output, const std::string& help)
 
 CLI::Option* add_model(CLI::App& command, std::string& folder) {
   return OptionGroup(command, kArguments)
-      .add("MODEL", folder, model_folder(), "Model folder: a run's output or a checkpoint")
+      .add("-m,--model,MODEL", folder, model_folder(),
+           "Model folder: a run's output or a checkpoint")
       ->required();
 }
 

@@ -18,8 +18,9 @@ class OptionGroup {
  public:
   OptionGroup(CLI::App& command, std::string title) : command_(command), title_(std::move(title)) {}
 
-  // Adds an option ("-i,--input") or, if the name has no dashes, an argument ("MODEL"). The current
-  // value of the variable is shown as the default; default_str() replaces it.
+  // Adds an option ("-i,--input"), an argument, whose name has no dashes ("SRC"), or an argument
+  // that can also be given as an option ("-m,--model,MODEL"). The current value of the variable is
+  // shown as the default; default_str() replaces it.
   template <class T>
   CLI::Option* add(const std::string& names, T& value, const ValueKind& kind,
                    const std::string& help) {

@@ -55,10 +55,22 @@ std::string nearest_option(const CLI::App& command, const CLI::ParseError& error
   return nearest(word, names);
 }
 
+// An argument that is also an option ("-m,--model,MODEL") is called by the name of the argument.
+void name_arguments(const CLI::App& command, std::string& message) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional() || option->get_lnames().empty()) continue;
+    const std::string name = option->get_name();
+    if (message.starts_with(name + " ") || message.starts_with(name + ":")) {
+      message.replace(0, name.size(), option->get_name(true, false));
+    }
+  }
+}
+
 // CLI11's message in our style: "--length must be …" instead of "--length: must be …", lower case
 // at the beginning, no control characters, no full stop.
-std::string message_of(const CLI::ParseError& error) {
+std::string message_of(const CLI::App& command, const CLI::ParseError& error) {
   std::string message = error.what();
+  name_arguments(command, message);
   if (const std::size_t colon = message.find(": must be "); colon != message.npos)
     message.erase(colon, 1);
   const auto is_lower = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
@@ -160,8 +172,9 @@ int Program::report(const CLI::ParseError& error) const {
   }
   const std::string similar = nearest_option(*command, error);
   const std::vector<std::string> extras = app_.remaining(true);
-  const std::string message =
-      is_about_extras(error) && !extras.empty() ? extras_message(extras) : message_of(error);
+  const std::string message = is_about_extras(error) && !extras.empty()
+                                  ? extras_message(extras)
+                                  : message_of(*command, error);
   std::fprintf(stderr, "nunchi: %s%s%s --help'.\n", message.c_str(),
                (similar.empty() ? "; see '" : "; did you mean " + similar + "? See '").c_str(),
                call.c_str());

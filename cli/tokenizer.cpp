@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/input_output.h"
 #include "cli/option_group.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
@@ -98,7 +99,7 @@ void train(const TrainArguments& arguments) {
     while (true) {
       if (reader && reader->next(line)) return true;
       if (input == arguments.inputs.end()) return false;
-      reader = std::make_unique<LineReader>(*input++);
+      reader = std::make_unique<LineReader>(input_path(*input++));
     }
   };
   const LearnedTokenizer learned = [&] {
@@ -238,7 +239,8 @@ void add_tokenizer_train(CLI::App& tokenizer, Job& job) {
   TokenizerOptions& options = arguments->options;
   OptionGroup files(*command, kInputAndOutput);
   files
-      .add("-i,--input", arguments->inputs, text("FILE", "text files, plain, .gz or .xz"),
+      .add("-i,--input", arguments->inputs,
+           text("FILE", "text files, plain, .gz or .xz, or - for standard input"),
            "Text to learn from; several files are allowed")
       ->required();
   files

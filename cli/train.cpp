@@ -184,7 +184,7 @@ void add_train(CLI::App& program, Job& job) {
                         ->group(kTraining);
   auto arguments = std::make_shared<Arguments>();
   OptionGroup(*train, kArguments)
-      .add("CONFIG", arguments->config, text("CONFIG", "a YAML file"),
+      .add("-c,--config,CONFIG", arguments->config, text("CONFIG", "a YAML file"),
            "Training config; see configs/")
       ->required();
   OptionGroup run_options(*train, "Run");

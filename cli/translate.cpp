@@ -24,7 +24,7 @@ struct Arguments {
   TranslatorOptions options;
   LineWindowOptions windows;
   std::optional<int> n_best;
-  bool word_scores = false;
+  bool word_scores = false, json = false;
   std::string alignment;  // "hard", "soft" or, for none, empty
   std::string terms;      // a file; empty: none
   ContextOptions device;
@@ -58,13 +58,14 @@ void run(const Arguments& arguments) {
   const std::unique_ptr<LineSource> lines = working.watched(open_input(arguments.input));
   const TranslationFormat format{.n_best = arguments.n_best.has_value(),
                                  .word_scores = arguments.word_scores,
-                                 .alignment = arguments.alignment == "hard"   ? Alignment::hard
-                                              : arguments.alignment == "soft" ? Alignment::soft
-                                                                              : Alignment::none};
+                                 .alignment = alignment_kind(arguments.alignment)};
   translate_stream(
       translator, *lines, arguments.windows,
       [&](std::int64_t number, const Translations& translations) {
-        working.hide_while([&] { out.add(to_text(format, number, translations)); });
+        working.hide_while([&] {
+          out.add(arguments.json ? to_json(format, number, translations)
+                                 : to_text(format, number, translations));
+        });
         working.add(1);
         return out.is_open();
       },
@@ -102,12 +103,8 @@ void add_translate(CLI::App& program, Job& job) {
   format.add("--n-best", a->n_best, whole_number(1, 4096),
              "Print the N best translations as id ||| text ||| features ||| score");
   format.flag("--word-scores", a->word_scores, "Add the log-probability of each word");
-  format
-      .add("--alignment", a->alignment, one_of({"hard", "soft"}, "KIND"),
-           "Add the source word of each target word (hard: 0-0 1-2) or the weights of all source "
-           "words (soft)")
-      ->expected(0, 1)
-      ->default_str("hard");
+  add_alignment(*translate, a->alignment);
+  add_json(*translate, a->json, "Print one JSON object for each line");
   a->search.add_to(*translate);
   SearchOptions& search = a->search.search;
   constexpr std::int64_t kMaxCount = 1 << 20;

@@ -69,8 +69,7 @@ Generator::Generator(ContextBase& context, const Model& model, const Tokenizers&
       context_(context),
       tokenizer_(tokenizers.target()),
       options_(options),
-      tokens_{.end = end_token(tokenizers, options),
-              .suppressed = tokenizers.decoder().suppressed},
+      tokens_{.end = end_token(tokenizers, options), .suppressed = tokenizers.decoder().suppressed},
       searcher_(model_, context_, checked(options)) {
   tokenizers.check_fit(model, "the generator");
   if (model_.max_length() < 2)
@@ -105,8 +104,9 @@ std::string Generator::after_prompt(const Text& text) const {
 }
 
 bool Generator::is_done(const Text& text) const {
-  return text.stopped || text.ended || static_cast<std::int64_t>(text.tokens.size() - text.prompt_tokens) >=
-                             options_.search.max_length;
+  return text.stopped || text.ended ||
+         static_cast<std::int64_t>(text.tokens.size() - text.prompt_tokens) >=
+             options_.search.max_length;
 }
 
 // The number of last tokens that the next search starts with.

@@ -4,6 +4,7 @@
 
 #include "nunchi/evaluation/perplexity.h"
 #include "nunchi/inference/length_batches.h"
+#include "nunchi/inference/source_line.h"
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {
@@ -28,12 +29,22 @@ void add_scores(const Tokenizer& tokenizer, std::span<const std::int32_t> labels
   }
 }
 
+// fallback_share() of the tokens of a pair.
+double share_of_both(const Tokenizers& tokenizers, const Tokens& source, const Tokens& target) {
+  const auto size = [](const Tokens& tokens) { return static_cast<double>(tokens.size()); };
+  if (source.empty() && target.empty()) return 0;
+  const double unknown = fallback_share(tokenizers.source(), source) * size(source) +
+                         fallback_share(tokenizers.target(), target) * size(target);
+  return unknown / (size(source) + size(target));
+}
+
 }  // namespace
 
 void ScoreTotals::add(std::span<const PairScore> scores) {
   for (const PairScore& score : scores) {
     ++count;
     cut += score.cut ? 1 : 0;
+    unknown += score.unknown_share >= kUnknownLimit ? 1 : 0;
     tokens += std::ssize(score.pieces);
     log_probability += score.log_probability;
   }
@@ -65,9 +76,10 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
   };
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     sources.push_back(encoded(tokenizers_.source(), pairs[i].source, scores[i]));
+    const Tokens target = encoded(tokenizers_.target(), pairs[i].target, scores[i]);
+    scores[i].unknown_share = share_of_both(tokenizers_, sources.back(), target);
     sources.back().push_back(tokenizers_.source().special().end);
-    targets.push_back(tokenizers_.decoder().with_forced_first(
-        encoded(tokenizers_.target(), pairs[i].target, scores[i])));
+    targets.push_back(tokenizers_.decoder().with_forced_first(target));
   }
   for (const std::vector<std::size_t>& indices : batches_of(targets, options_.batch_tokens)) {
     std::vector<Tokens> batch_sources, batch_targets;
@@ -75,9 +87,10 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
       batch_sources.push_back(sources[i]);
       batch_targets.push_back(targets[i]);
     }
-    const PairBatch batch = make_pair_batch(
-        make_token_batch(context_, batch_sources, model_.input_sizes().source_vocabulary),
-        batch_targets, model_.target_vocabulary(), {.tokens = tokenizers_.decoder()});
+    const TokenBatch source =
+        make_token_batch(context_, batch_sources, model_.input_sizes().source_vocabulary);
+    const PairBatch batch = make_pair_batch(source, batch_targets, model_.target_vocabulary(),
+                                            {.tokens = tokenizers_.decoder()});
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
     std::span<const double> rest = losses;
     for (const std::size_t i : indices) {
@@ -85,6 +98,18 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
       labels.push_back(tokenizers_.decoder().end);
       add_scores(tokenizers_.target(), labels, rest, scores[i]);
       rest = rest.subspan(labels.size());
+    }
+    if (!options_.alignment) continue;
+    const auto weights = cross_attention(model_, source, batch_targets, tokenizers_.decoder());
+    for (std::size_t b = 0; b < indices.size(); ++b) {
+      PairScore& score = scores[indices[b]];
+      score.attention = {.targets = score.pieces,
+                         .weights = weights[b],
+                         .last_source = LastPiece::end_token,
+                         .last_target = LastPiece::end_token};
+      for (const std::int32_t id : batch_sources[b]) {
+        score.attention.sources.push_back(tokenizers_.source().piece(id));
+      }
     }
   }
   return scores;
@@ -110,6 +135,7 @@ std::vector<PairScore> LineScorer::score(std::span<const std::string> lines) con
       text.resize(max_tokens);
       scores[i].cut = true;
     }
+    scores[i].unknown_share = fallback_share(tokenizer_, text);
     text.insert(text.begin(), tokenizer_.line_end());
     text.push_back(tokenizer_.line_end());
     texts.push_back(std::move(text));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nunchi/inference/alignment.h"
 #include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
@@ -18,13 +19,16 @@ struct PairScore {
   std::vector<std::string> pieces;  // pieces of the target and its end token
   std::vector<float> token_scores;  // log-probability of each piece
   bool cut = false;                 // a side was longer than max_length
+  double unknown_share = 0;         // fallback_share() of the tokens of both sides
+  AttentionMatrix attention;        // between pieces; empty without ScorerOptions::alignment
 };
 
 // Sums over many scores.
 struct ScoreTotals {
-  std::int64_t count = 0;   // scores
-  std::int64_t cut = 0;     // scores of texts that were cut
-  std::int64_t tokens = 0;  // target tokens, end tokens included
+  std::int64_t count = 0;    // scores
+  std::int64_t cut = 0;      // scores of texts that were cut
+  std::int64_t unknown = 0;  // scores of texts with kUnknownLimit or more unknown tokens
+  std::int64_t tokens = 0;   // target tokens, end tokens included
   double log_probability = 0;
 
   void add(std::span<const PairScore> scores);
@@ -34,6 +38,7 @@ struct ScoreTotals {
 struct ScorerOptions {
   std::int64_t max_length = 1024;    // tokens of a side; longer sides are cut
   std::int64_t batch_tokens = 4096;  // target tokens of a batch, approximately
+  bool alignment = false;            // of Scorer: fill PairScore::attention
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.

@@ -16,6 +16,11 @@ struct SourceLine {
   std::vector<std::string> terms = {};
 };
 
+// A line with at least this share of unknown tokens (fallback_share()) is unlike the text that the
+// tokenizer was learned from: in another script, for example, or with words that the model cannot
+// know. One unknown character in a sentence of some length stays below.
+inline constexpr double kUnknownLimit = 0.05;
+
 // How many lines could not be used unchanged; a line counts at most once in each.
 struct LineCounts {
   std::int64_t empty = 0;     // no words: an empty result
@@ -23,6 +28,7 @@ struct LineCounts {
   std::int64_t cut = 0;       // too long: only the beginning was used
   std::int64_t markup = 0;    // inline terms that cannot be read: used as text
   std::int64_t terms = 0;     // with terms that were left out: see kMaxRequiredPhrases
+  std::int64_t unknown = 0;   // used, but with kUnknownLimit or more unknown tokens
 };
 
 }  // namespace nunchi

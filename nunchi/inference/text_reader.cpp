@@ -23,6 +23,7 @@ Tokens TextReader::enclose(const SourceLine& line, const Tokens& tokens) {
   const bool is_long = static_cast<std::int64_t>(tokens.size()) + 2 > options_.max_length;
   counts_.cut += line.cut || is_long ? 1 : 0;
   counts_.empty += tokens.empty() ? 1 : 0;
+  counts_.unknown += fallback_share(tokenizer_, tokens) >= kUnknownLimit ? 1 : 0;
   return tokens.empty() ? Tokens() : enclosed(tokens, tokenizer_.special(), options_.max_length);
 }
 

@@ -121,7 +121,14 @@ std::vector<Translations> Translator::translate(std::span<const SourceLine> line
                                                                .tokens = tokenizers().decoder()});
     for (std::size_t i = 0; i < found.size(); ++i) {
       translations[batch.lines[i]] = to_text(found[i]);
-      if (options_.alignment) align(batch.sources[0][i], found[i], translations[batch.lines[i]]);
+      const Tokens& source = batch.sources[0][i];
+      if (options_.alignment) align(source, found[i], translations[batch.lines[i]]);
+      const double unknown =
+          fallback_share(tokenizers().source(), std::span(source).first(source.size() - 1));
+      for (Translation& translation : translations[batch.lines[i]]) {
+        translation.unknown_share = unknown;
+      }
+      counts_.unknown += unknown >= kUnknownLimit ? 1 : 0;
     }
   }
   return translations;

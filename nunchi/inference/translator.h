@@ -49,6 +49,7 @@ struct Translation {
   LastPiece last_piece = LastPiece::text;
   std::vector<float> token_scores;  // log-probability of each piece
   AttentionMatrix attention;        // between pieces; empty without TranslatorOptions::alignment
+  double unknown_share = 0;         // fallback_share() of the source's tokens
 };
 
 using Translations = std::vector<Translation>;  // best first

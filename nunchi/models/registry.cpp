@@ -1,4 +1,5 @@
 // The list of families: a new one adds one line here.
+#include "nunchi/base/error.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/models/families/bert_config.h"
 #include "nunchi/models/families/gpt_config.h"
@@ -35,11 +36,31 @@ const Family& named_family(OptionReader& in) {
   in.fail("family", "must be one of " + family_names() + ", not '" + printable(name) + "'");
 }
 
+// Throws Error if these are the options of a Hugging Face model, whose config.json has the name of
+// its architecture instead of a family.
+void refuse_hugging_face(OptionReader& in, const std::string& where) {
+  if (in.has("family")) return;
+  std::string name;
+  if (in.has("model_type")) {
+    in.text("model_type", name);
+  } else if (in.has("architectures")) {
+    std::vector<std::string> names;
+    in.texts("architectures", names);
+    if (!names.empty()) name = names.front();
+  }
+  if (name.empty()) return;
+  throw Error(where + " describes a Hugging Face model of type '" + printable(name) +
+              "'. This version of Nunchi reads only the folders that it writes itself; their "
+              "config.json names a 'family': " +
+              family_names() + ".");
+}
+
 }  // namespace
 
 ModelConfig read_model_config(const std::string& config_json, const std::string& where) {
   const Options options = Options::from_json(config_json, where);
   OptionReader in(options);
+  refuse_hugging_face(in, where);
   return named_family(in).read(in);
 }
 

@@ -79,6 +79,9 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   SpecialTokens special() const override { return facts_.special; }
+  bool is_fallback(std::int32_t id) const override {
+    return processor_.IsUnknown(id) || processor_.IsByte(id);
+  }
   std::uint64_t fingerprint() const override { return fingerprint_; }
   const std::string& serialized() const override { return serialized_; }
 

@@ -28,6 +28,9 @@ class Tokenizer {
   virtual std::string piece(std::int32_t id) const = 0;
   // The ids that represent no text; each is in [0, vocabulary()) or kNoToken.
   virtual SpecialTokens special() const = 0;
+  // Whether the token stands for text that the tokenizer has no piece for: <unk> or, if such a
+  // character becomes its bytes, one of the bytes.
+  virtual bool is_fallback(std::int32_t id) const { return id == special().unknown; }
   // The token that ends each line when lines are joined into one text: the line break or, if the
   // tokenizer has no token for it, </s>.
   virtual std::int32_t line_end() const { return special().end; }
@@ -38,6 +41,10 @@ class Tokenizer {
   virtual const std::string& serialized() const = 0;
   virtual const char* extension() const { return "spm"; }
 };
+
+// The share of these tokens, 0 to 1, that stand for text that the tokenizer has no piece for; 0 if
+// there are no tokens.
+double fallback_share(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens);
 
 // A tokenizer of any kind from the bytes of a file, which messages call `name`. Throws Error for
 // invalid bytes (see text/sentencepiece.h and text/plain_tokenizer.h).

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/errors.h"
 
 namespace nunchi::testing {
 namespace {

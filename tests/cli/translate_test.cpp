@@ -1,86 +1,16 @@
-// `nunchi translate` and `nunchi score`: output, messages and exit codes.
+// `nunchi translate`: output, messages and exit codes.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "nunchi/decoding/generation_config.h"
 #include "nunchi/kernels/product.h"
 #include "tests/cli/conversation.h"
-#include "tests/cli/program.h"
-#include "tests/inference/small_translation.h"
+#include "tests/cli/translate_command.h"
 
 namespace nunchi::testing {
 namespace {
 
-std::vector<std::string> lines_in(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::size_t begin = 0;
-  for (;;) {
-    const std::size_t end = line.find(" ||| ", begin);
-    fields.push_back(line.substr(begin, end - begin));
-    if (end == line.npos) return fields;
-    begin = end + 5;
-  }
-}
-
-// The text with one zero for every whole number and decimal: "-12.3456" becomes "-0.0000".
-std::string pattern_of(const std::string& text) {
-  std::string pattern;
-  bool decimals = false;
-  for (const char c : text) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit) decimals = c == '.' && pattern.ends_with('0');
-    if (!digit || decimals || !pattern.ends_with('0')) pattern += digit ? '0' : c;
-  }
-  return pattern;
-}
-
-void expect_one_sentence(const ProgramResult& result, int code, const std::string& because) {
-  EXPECT_EQ(result.code, code) << result.error;
-  EXPECT_EQ(result.error.rfind("nunchi: ", 0), 0u) << result.error;
-  EXPECT_NE(result.error.find(because), std::string::npos) << result.error;
-  EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
-  EXPECT_TRUE(result.out.empty()) << result.out;
-}
-
-// All tests of this file share a model folder; each test has its own temporary folder.
-class TranslateCommand : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    translation_ = new SmallTranslation;
-    model_folder_ = new TemporaryFolder;
-    translation_->save(model_folder_->path());
-    save_generation_config({.max_length = 9}, {}, model_folder_->path());
-  }
-  static void TearDownTestSuite() {
-    delete model_folder_;
-    delete translation_;
-  }
-
-  static std::string model() { return model_folder_->path().string(); }
-
-  ProgramResult translate(const std::string& options, const std::string& input) {
-    write_text(folder_ / "input", input);
-    return run("translate " + model() + " --threads 1 " + options, "",
-               (folder_ / "input").string());
-  }
-  // The library's translations of each line.
-  static std::vector<Translations> expected(const std::vector<std::string>& texts,
-                                            TranslatorOptions options = {}) {
-    options.search.max_length = 9;
-    return translation_->translator(options).translate(lines_of(texts));
-  }
-
-  inline static SmallTranslation* translation_ = nullptr;
-  inline static TemporaryFolder* model_folder_ = nullptr;
-  TemporaryFolder folder_;
-};
+using Json = nlohmann::json;
 
 TEST_F(TranslateCommand, PrintsOneLineForEachLine) {
   const std::vector<std::string> texts = some_texts();
@@ -92,7 +22,10 @@ TEST_F(TranslateCommand, PrintsOneLineForEachLine) {
   const auto translations = expected(texts);
   ASSERT_EQ(lines.size(), texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(lines[i], translations[i][0].text);
-  EXPECT_EQ(result.error, "nunchi: 1 line without words: empty output\n");
+  EXPECT_EQ(result.error,
+            "nunchi: 1 line without words: empty output\n"
+            "nunchi: 1 line with at least 5% unknown tokens: the model was not trained on such "
+            "text\n");
   // Line endings and a byte order mark do not change the output.
   std::string windows = "\xEF\xBB\xBF";
   for (const std::string& text : texts) windows += text + "\r\n";
@@ -123,7 +56,9 @@ TEST_F(TranslateCommand, ABadLineNeverEndsTheJob) {
   EXPECT_EQ(result.error,
             "nunchi: 2 lines without words: empty output\n"
             "nunchi: 2 lines with invalid UTF-8: replaced by U+FFFD\n"
-            "nunchi: 1 line too long: cut (see --max-source-length)\n");
+            "nunchi: 1 line too long: cut (see --max-source-length)\n"
+            "nunchi: 3 lines with at least 5% unknown tokens: the model was not trained on such "
+            "text\n");
 }
 
 TEST_F(TranslateCommand, SeveralModelsTranslateTogether) {
@@ -425,55 +360,83 @@ TEST_F(TranslateCommand, MemoryDoesNotGrowWithTheInput) {
   EXPECT_LT(many, few + 16384) << few << " KiB for 5,000 lines";
 }
 
-class ScoreCommand : public TranslateCommand {
- protected:
-  ProgramResult score(const std::string& sources, const std::string& targets,
-                      const std::string& options = "") {
-    write_text(folder_ / "src", sources);
-    write_text(folder_ / "tgt", targets);
-    return run("score " + model() + " " + (folder_ / "src").string() + " " +
-               (folder_ / "tgt").string() + " --threads 1 " + options);
-  }
-};
-
-TEST_F(ScoreCommand, PrintsALogProbabilityForEachPair) {
-  const ProgramResult result = score("a dog\nthe fox\n\n", "a fox\n\na dog\n");
+TEST_F(TranslateCommand, JsonHasOneObjectForEachLine) {
+  const ProgramResult result = translate("--json", "a dog\n\nthe \"fox\"\n");
   ASSERT_EQ(result.code, 0) << result.error;
   const auto lines = lines_in(result.out);
   ASSERT_EQ(lines.size(), 3u);
-  for (const std::string& line : lines) {
-    EXPECT_EQ(pattern_of(line), "-0.0000");
+  const auto found = expected({"a dog", "", "the \"fox\""});
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const Json json = Json::parse(lines[i]);
+    EXPECT_EQ(json.at("id"), i);
+    EXPECT_EQ(json.at("text"), found[i][0].text);
+    EXPECT_NEAR(json.at("score"), found[i][0].score, 1e-5);
+    EXPECT_NEAR(json.at("log_probability"), found[i][0].log_probability, 1e-5);
+    EXPECT_EQ(json.size(), 5u) << lines[i];
   }
-  EXPECT_EQ(pattern_of(result.error), "nunchi: 0 pairs, 0 target tokens, perplexity 0.0000\n");
-  EXPECT_EQ(result.error.rfind("nunchi: 3 pairs", 0), 0u) << result.error;
-  EXPECT_EQ(lines_in(score("a dog\n", "a fox\n").out)[0], lines[0]);
+  EXPECT_EQ(Json::parse(lines[0]).at("unknown"), 0);
+  EXPECT_GT(Json::parse(lines[2]).at("unknown"), 0);
 }
 
-TEST_F(ScoreCommand, WordScoresNameTheTokens) {
-  const ProgramResult result = score("a dog\n", "the zebra\n", "--word-scores");
-  ASSERT_EQ(result.code, 0) << result.error;
-  std::istringstream line(lines_in(result.out).at(0));
-  std::string field, pieces;
-  std::getline(line, field, '\t');
-  const double total = std::stod(field);
-  double sum = 0;
-  while (std::getline(line, field, '\t')) {
-    pieces += field.substr(0, field.find(' '));
-    sum += std::stod(field.substr(field.find(' ') + 1));
+TEST_F(TranslateCommand, JsonHasWordScoresAndAlignmentOfEachTranslation) {
+  const std::string options = "--json --n-best 3 --word-scores --alignment ";
+  const Json hard = Json::parse(lines_in(translate(options, "the old dog\n").out).at(0));
+  const Json soft = Json::parse(lines_in(translate(options + "soft", "the old dog\n").out).at(0));
+  EXPECT_FALSE(hard.contains("text"));
+  ASSERT_EQ(hard.at("n_best").size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Json& one = hard.at("n_best").at(i);
+    EXPECT_EQ(one.at("tokens").size(), one.at("token_scores").size());
+    EXPECT_EQ(one.at("words").size(), one.at("word_scores").size());
+    double sum = 0;
+    for (const double score : one.at("word_scores")) sum += score;
+    EXPECT_NEAR(sum, one.at("log_probability"), 1e-4);
+    for (const Json& pair : one.at("alignment")) {
+      EXPECT_LT(pair.at(0).get<std::size_t>(), 3u);
+      EXPECT_LT(pair.at(1).get<std::size_t>(), one.at("words").size());
+    }
+    const Json& weights = soft.at("n_best").at(i).at("alignment");
+    ASSERT_EQ(weights.size(), one.at("words").size());
+    for (const Json& row : weights) {
+      ASSERT_EQ(row.size(), 4u);  // three words and </s>
+      double total = 0;
+      for (const double weight : row) total += weight;
+      EXPECT_NEAR(total, 1, 1e-4);
+    }
   }
-  EXPECT_EQ(pieces, "▁the▁zebra</s>");
-  EXPECT_NEAR(sum, total, 1e-3);
 }
 
-TEST_F(ScoreCommand, ReportsErrors) {
-  EXPECT_EQ(score("a\nb\n", "a\n").code, 1);
-  expect_one_sentence(run("score " + model() + " /no/src /no/tgt"), 1, "/no/src");
-  expect_one_sentence(run("score " + model() + " x"), 2, "see 'nunchi score --help'");
-  expect_one_sentence(score("a\n", "a\n", "--max-length 1"), 2, "see 'nunchi score --help'");
-  expect_one_sentence(score("a\n", "a\n", "--nonsense"), 2, "--nonsense");
-  EXPECT_NE(score("the old fox\n", "a\n", "--max-length 3").error.find("1 pair too long: cut"),
-            std::string::npos);
-  EXPECT_EQ(score("", "").error, "nunchi: nothing to score: the input is empty\n");
+TEST_F(TranslateCommand, WarnsOfLinesThatTheModelDoesNotKnow) {
+  const ProgramResult result =
+      translate("--json", "the old fox sees a dog and jumps over the tree #\n눈치 보는 개\n");
+  EXPECT_EQ(result.error,
+            "nunchi: 1 line with at least 5% unknown tokens: the model was not trained on such "
+            "text\n");
+  const auto lines = lines_in(result.out);
+  EXPECT_LT(Json::parse(lines.at(0)).at("unknown"), 0.05);
+  EXPECT_GT(Json::parse(lines.at(0)).at("unknown"), 0);
+  EXPECT_GT(Json::parse(lines.at(1)).at("unknown"), 0.8);
+}
+
+TEST_F(TranslateCommand, TheModelCanBeGivenAsAnOption) {
+  write_text(folder_ / "input", "a dog\n");
+  const std::string input = (folder_ / "input").string();
+  const ProgramResult result = translate("", "a dog\n");
+  EXPECT_EQ(run("translate -m " + model() + " --threads 1 -i " + input).out, result.out);
+  EXPECT_EQ(run("translate --threads 1 -i - --model " + model(), "", input).out, result.out);
+  EXPECT_EQ(run("translate " + model() + " -m " + model()).code, 2);
+  EXPECT_EQ(run("--parse-only train -c a.yaml").code, 0);
+  EXPECT_EQ(run("--parse-only score -m folder source target").code, 0);
+}
+
+TEST_F(TranslateCommand, AHuggingFaceFolderIsNamed) {
+  write_text(folder_ / "config.json",
+             R"({"architectures": ["MarianMTModel"], "d_model": 512, "dropout": 0.1,
+                 "model_type": "marian", "bad_words_ids": [[58100]], "id2label": {"0": "A"}})");
+  expect_one_sentence(run("translate " + folder_.path().string()), 1,
+                      "describes a Hugging Face model of type 'marian'. This version of Nunchi");
+  write_text(folder_ / "config.json", R"({"architectures": ["GPT2LMHeadModel"]})");
+  expect_one_sentence(run("info " + folder_.path().string()), 1, "of type 'GPT2LMHeadModel'.");
 }
 
 }  // namespace
