@@ -71,11 +71,8 @@ std::string bash_completion(CLI::App& program) {
     std::string names, argument;
     for (CLI::Option* option : options_of(*command.app)) {
       const std::string completion = completion_of(*option);
-      if (option->get_positional()) {
-        if (argument.empty()) argument = completion;
-        continue;
-      }
-      for (const std::string& name : names_of(*option)) {
+      if (option->get_positional() && argument.empty()) argument = completion;
+      for (const std::string& name : flags_of(*option)) {
         names += name + " ";
         if (!takes_value(*option)) continue;
         values += fmt::format("    '{} {}') offer={} ;;\n", command.words, name,
@@ -141,11 +138,10 @@ std::string zsh_specifications(const Command& command) {
     const std::string text = zsh_text(option->get_description());
     const std::string value = fmt::format(":{}:{}", zsh_text(placeholder_of(*option)),
                                           zsh_action(completion_of(*option)));
-    const std::vector<std::string> names = names_of(*option);
+    const std::vector<std::string> names = flags_of(*option);
     if (option->get_positional()) {
       lines +=
           fmt::format(" \\\n    {}", single_quoted((is_repeatable(*option) ? "*" : "") + value));
-      continue;
     }
     const bool repeated = is_repeatable(*option);
     for (const std::string& name : names) {
@@ -228,13 +224,18 @@ std::string fish_option(const Command& command, CLI::Option& option) {
   const std::string completion = completion_of(option);
   const std::string start = fmt::format("complete -c nunchi -n '__nunchi_command_is {}'",
                                         command.words.empty() ? "\"\"" : command.words);
+  std::string line;
   if (option.get_positional()) {
-    if (completion == kCompleteFiles) return start + " -F\n";
     const std::string offer =
         completion == kCompleteFolders ? "(__fish_complete_directories)" : completion;
-    return completion.empty() ? "" : start + " -a " + fish_quoted(offer) + "\n";
+    if (completion == kCompleteFiles) {
+      line = start + " -F\n";
+    } else if (!completion.empty()) {
+      line = start + " -a " + fish_quoted(offer) + "\n";
+    }
   }
-  std::string line = start;
+  if (flags_of(option).empty()) return line;
+  line += start;
   for (const std::string& name : option.get_snames()) line += " -s " + name;
   for (const std::string& name : option.get_lnames()) line += " -l " + name;
   return line + fish_value(option, completion) + " -d " + fish_quoted(option.get_description()) +

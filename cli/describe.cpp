@@ -60,11 +60,16 @@ std::string placeholder_of(const CLI::Option& option) {
   return type.substr(0, type.find(':'));
 }
 
+std::vector<std::string> flags_of(const CLI::Option& option) {
+  std::vector<std::string> flags;
+  for (const std::string& name : option.get_snames()) flags.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
+
 std::vector<std::string> names_of(const CLI::Option& option) {
-  if (option.get_positional()) return {option.get_name(true, false)};
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  std::vector<std::string> names = flags_of(option);
+  if (option.get_positional()) names.insert(names.begin(), option.get_name(true, false));
   return names;
 }
 

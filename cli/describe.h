@@ -25,7 +25,9 @@ bool value_is_optional(const CLI::Option& option);
 bool is_repeatable(const CLI::Option& option);
 std::string placeholder_of(const CLI::Option& option);  // "N"
 
-// "-i" and "--input"; for an argument, its name.
+// "-i" and "--input"; an argument may have none.
+std::vector<std::string> flags_of(const CLI::Option& option);
+// The same after the argument's name, if the option is also an argument: "MODEL", "-m", "--model".
 std::vector<std::string> names_of(const CLI::Option& option);
 
 struct Description {

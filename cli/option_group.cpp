@@ -41,6 +41,13 @@ CLI::Option* add_model(CLI::App& command, std::string& folder) {
       ->required();
 }
 
+void add_models(CLI::App& command, std::vector<std::string>& folders) {
+  OptionGroup(command, kArguments)
+      .add("-m,--model,MODEL", folders, model_folder(),
+           "Model folder: a run's output or a checkpoint; several form an ensemble")
+      ->required();
+}
+
 void add_json(CLI::App& command, bool& json, const std::string& help) {
   OptionGroup(command, kOutputFormat).flag("--json", json, help);
 }

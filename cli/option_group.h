@@ -51,6 +51,7 @@ void add_examples(CLI::App& command, const std::vector<std::string>& lines);
 CLI::Option* add_input(CLI::App& command, std::string& input, const std::string& help);
 void add_output(CLI::App& command, std::string& output, const std::string& help);
 CLI::Option* add_model(CLI::App& command, std::string& folder);
+void add_models(CLI::App& command, std::vector<std::string>& folders);
 void add_json(CLI::App& command, bool& json, const std::string& help);
 
 }  // namespace nunchi::cli

@@ -85,10 +85,7 @@ void add_translate(CLI::App& program, Job& job) {
                   "translate together: a token's probability is the mean of theirs.")
           ->group(kUsing);
   auto a = std::make_shared<Arguments>();
-  OptionGroup(*translate, kArguments)
-      .add("MODEL", a->folders, model_folder(),
-           "Model folder: a run's output or a checkpoint; several form an ensemble")
-      ->required();
+  add_models(*translate, a->folders);
   add_input(*translate, a->input, "Lines to translate");
   add_output(*translate, a->output, "Where to write the translations");
   OptionGroup(*translate, kInputAndOutput)

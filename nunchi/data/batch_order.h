@@ -22,7 +22,7 @@ namespace nunchi {
 
 // How sentences are grouped into batches: by similar length, or at random. Batches are not padded,
 // so both are equally fast; a random batch is a fairer sample of the data.
-enum class BatchBy : std::uint8_t { length, chance };
+enum class BatchBy : std::uint8_t { length, random };
 
 struct BatchOptions {
   // Upper bound for the target tokens of a batch, </s> included; a longer sentence is alone in its

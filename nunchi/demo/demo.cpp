@@ -105,7 +105,7 @@ TrainConfig demo_config(const DemoOptions& options) {
   config.data.train = {{.source = "train.ko", .target = "train.en"}};
   TrainingOptions& training = config.training;
   training.batch_tokens = 512;
-  training.batch_by = BatchBy::chance;  // sorting by length would sort by template
+  training.batch_by = BatchBy::random;  // sorting by length would sort by template
   training.label_smoothing = 0;
   training.schedule = {.kind = ScheduleKind::cosine,
                        .peak = 2e-3,

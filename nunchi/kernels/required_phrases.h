@@ -6,7 +6,8 @@
 // hypotheses with a phrase, which are less likely at first, are not crowded out (Post and Vilar,
 // "Fast Lexically Constrained Decoding with Dynamic Beam Allocation", 2018; their banks count
 // tokens). Near the maximum length, only candidates that leave enough tokens for all missing
-// phrases remain.
+// phrases remain. A hypothesis that would end now, but lacks phrases, can only go on with a phrase:
+// otherwise it would ramble until the maximum length.
 //
 // The kernels come around those of an ordinary step, in this order:
 //   PhraseCandidates   the next tokens of missing phrases, with their logits
@@ -256,7 +257,10 @@ struct ChooseCandidates {
       to[count++] = c;
     };
     if (usable) {
-      for (std::int64_t i = 0; i < candidates; ++i) offer(top_ids[i], top_log_probs[i]);
+      const bool only_phrases = best_id == end_token && state.met != p.all();
+      for (std::int64_t i = 0; i < candidates && !only_phrases; ++i) {
+        offer(top_ids[i], top_log_probs[i]);
+      }
       const double log_sum =
           static_cast<double>(logits[row * vocabulary + best_id]) - static_cast<double>(best);
       for (int i = 0; i < kNextTokens && next_ids[row * kNextTokens + i] >= 0; ++i) {

@@ -88,8 +88,9 @@ TEST_F(TranslateCommand, TermsAreInTheTranslations) {
   ASSERT_EQ(marked.code, 0) << marked.error;
   EXPECT_TRUE(says(lines_in(marked.out)[0], "walk")) << marked.out;
   EXPECT_EQ(lines_in(marked.out)[1], expected({"<term>dog"})[0][0].text);
-  EXPECT_EQ(marked.error,
-            "nunchi: 1 line with <term> markup that cannot be read: translated as text\n");
+  EXPECT_TRUE(marked.error.starts_with(
+      "nunchi: 1 line with <term> markup that cannot be read: translated as text\n"))
+      << marked.error;
 
   expect_one_sentence(translate(terms + " --sample", "a dog\n"), 2,
                       "cannot be combined with --sample");
@@ -424,7 +425,7 @@ TEST_F(TranslateCommand, TheModelCanBeGivenAsAnOption) {
   const ProgramResult result = translate("", "a dog\n");
   EXPECT_EQ(run("translate -m " + model() + " --threads 1 -i " + input).out, result.out);
   EXPECT_EQ(run("translate --threads 1 -i - --model " + model(), "", input).out, result.out);
-  EXPECT_EQ(run("translate " + model() + " -m " + model()).code, 2);
+  EXPECT_EQ(run("info " + model() + " -m " + model()).code, 2);
   EXPECT_EQ(run("--parse-only train -c a.yaml").code, 0);
   EXPECT_EQ(run("--parse-only score -m folder source target").code, 0);
 }

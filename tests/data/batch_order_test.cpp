@@ -201,7 +201,7 @@ TEST_F(BatchOrders, AreTheSameOnAnyThread) {
 
 TEST_F(BatchOrders, BatchesByChanceMixLengths) {
   const BatchOrder sorted({{&store, 1}}, {.batch_tokens = 300});
-  const BatchOrder mixed({{&store, 1}}, {.batch_tokens = 300, .by = BatchBy::chance});
+  const BatchOrder mixed({{&store, 1}}, {.batch_tokens = 300, .by = BatchBy::random});
   for (const auto& [pair, count] : counts_of(batches_of(mixed, 1))) EXPECT_EQ(count, 1);
   const auto spread = [&](const BatchOrder& order) {
     std::int64_t widest = 0;

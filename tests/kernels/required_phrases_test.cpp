@@ -156,6 +156,16 @@ TEST(ChooseCandidates, AHypothesisEndsOnlyWithAllPhrases) {
             (std::vector<std::int32_t>{3, 4, 2}));
 }
 
+TEST(ChooseCandidates, AHypothesisThatWouldEndGoesOnWithAPhrase) {
+  std::vector<float> ending = kLogits;
+  ending[2] = 10;
+  EXPECT_EQ(choose({{{{7, 8}}}, {{{9}}}}, {{3, 3}}, 4, 8, {ending}).ids[0],
+            (std::vector<std::int32_t>{7, 9}));
+  EXPECT_EQ(choose({{{{7, 8}}}}, {{3, 7}}, 4, 8, {ending}).ids[0], (std::vector<std::int32_t>{8}));
+  EXPECT_EQ(choose({{{{7}}}}, {{3, 7}}, 2, 8, {ending}).ids[0],
+            (std::vector<std::int32_t>{2, 3, 4}));
+}
+
 TEST(ChooseCandidates, NearTheMaximumLengthOnlyPhrasesFit) {
   EXPECT_EQ(choose({{{{7, 8}}}}, {{3, 3}}, 2, 4, {kLogits}).ids[0], (std::vector<std::int32_t>{7}));
   EXPECT_EQ(choose({{{{7, 8}}}}, {{3, 7}}, 2, 3, {kLogits}).ids[0], (std::vector<std::int32_t>{8}));

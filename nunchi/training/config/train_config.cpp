@@ -26,7 +26,7 @@ constexpr std::array kTokenizers = {
     Choice{"bpe", TokenizerKind::bpe}, Choice{"unigram", TokenizerKind::unigram},
     Choice{"characters", TokenizerKind::characters}, Choice{"bytes", TokenizerKind::bytes}};
 constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
-                                 Choice{"chance", BatchBy::chance}};
+                                 Choice{"random", BatchBy::random}};
 constexpr std::array kGradientSums = {Choice{"sequential", GradientSum::sequential},
                                       Choice{"tree", GradientSum::tree}};
 constexpr std::array kTextCuts = {Choice{"lines", TextCut::lines},
@@ -246,7 +246,7 @@ void set_defaults(const std::function<bool(const char*)>& is_set, TrainConfig& c
   if (objective.tokenizer.adds_symbol) add_symbol(objective.tokenizer.symbols, config);
   // Targets are labels here, so sorting by their length would group examples by label.
   if (!is_set("training.batch_by") && objective.examples.kind == Examples::labelled) {
-    config.training.batch_by = BatchBy::chance;
+    config.training.batch_by = BatchBy::random;
   }
   set_default_lengths(is_set, config);
   if (objective.translates()) return;

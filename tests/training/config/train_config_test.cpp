@@ -233,7 +233,7 @@ training: {objective: classification, max_steps: 10}
 validation: {metric: accuracy}
 )";
   const TrainConfig config = config_of(text);
-  EXPECT_EQ(config.training.batch_by, BatchBy::chance);
+  EXPECT_EQ(config.training.batch_by, BatchBy::random);
   EXPECT_EQ(source_tokens(config.training), config.training.batch_tokens);
   EXPECT_TRUE(config.tokenizer.options.symbols.empty());
   std::string wrong = text;
