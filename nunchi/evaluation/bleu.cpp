@@ -134,6 +134,7 @@ std::string BleuScore::details() const {
 
 std::vector<std::string> bleu_tokenizer_names() {
   std::vector<std::string> names;
+  names.reserve(kTokenizers.size());
   for (const NamedTokenizer& known : kTokenizers) names.emplace_back(known.name);
   return names;
 }

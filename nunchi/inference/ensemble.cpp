@@ -1,12 +1,14 @@
 #include "nunchi/inference/ensemble.h"
 
+#include <utility>
+
 #include "nunchi/base/error.h"
 
 namespace nunchi {
 
-Ensemble::Shared::Shared(const std::vector<std::filesystem::path>& folder_paths,
+Ensemble::Shared::Shared(std::vector<std::filesystem::path> folder_paths,
                          const ContextOptions& options)
-    : device(options), paths(folder_paths), context(make_context(options)) {
+    : device(options), paths(std::move(folder_paths)), context(make_context(options)) {
   if (paths.empty()) throw UsageError("an ensemble needs at least one model folder.");
   for (const std::filesystem::path& path : paths) {
     folders.push_back(std::make_unique<ModelFolder>(*context, path, as_translation_model));

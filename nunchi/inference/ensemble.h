@@ -43,7 +43,7 @@ class Ensemble {
  private:
   // The weights and the context that they were allocated in; never changed after loading.
   struct Shared {
-    Shared(const std::vector<std::filesystem::path>& paths, const ContextOptions& options);
+    Shared(std::vector<std::filesystem::path> folder_paths, const ContextOptions& options);
 
     ContextOptions device;
     std::vector<std::filesystem::path> paths;

@@ -54,7 +54,7 @@ Translator::Translator(ContextBase& context, const Model& model, const Tokenizer
     : Translator(context, std::vector<TranslatorModel>{{model, tokenizers, "the translator"}},
                  options) {}
 
-Translator::Translator(ContextBase& context, std::vector<TranslatorModel> models,
+Translator::Translator(ContextBase& context, const std::vector<TranslatorModel>& models,
                        const TranslatorOptions& options)
     : context_(context),
       members_(checked(models)),
@@ -79,6 +79,7 @@ std::vector<Translator::Member> Translator::checked(const std::vector<Translator
 std::unique_ptr<EnsembleModel> Translator::ensemble_of(const std::vector<Member>& members) {
   if (members.size() == 1) return nullptr;
   std::vector<const EncoderDecoder*> models;
+  models.reserve(members.size());
   for (const Member& member : members) models.push_back(member.model);
   return std::make_unique<EnsembleModel>(std::move(models));
 }

@@ -70,7 +70,7 @@ class Translator {
              const TranslatorOptions& options);
   // An ensemble (models/ensemble.h). Also throws Error when the models do not have the same target
   // tokens. Translation::attention is that of the first model.
-  Translator(ContextBase& context, std::vector<TranslatorModel> models,
+  Translator(ContextBase& context, const std::vector<TranslatorModel>& models,
              const TranslatorOptions& options);
 
   // Up to n_best translations for each line. A line without words has one empty translation. A

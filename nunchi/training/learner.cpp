@@ -149,13 +149,14 @@ void Learner::add_gradients(const StepBatches& step, std::size_t batch, StepSums
 void Learner::add_part(const HostBatch& part, std::int32_t first_sentence, const Tensor& loss,
                        StepSums& sums) {
   const auto fail = [&](const std::string& reason) {
-    TooLarge failed{reason, batch_rows(part), std::ssize(part.targets)};
-    if (failed.sentences > 1) {
+    const std::int64_t sentences = std::ssize(part.targets);
+    std::int64_t half_rows = 0;
+    if (sentences > 1) {
       for (const HostBatch& half : halves_of(part)) {
-        failed.half_rows = std::max(failed.half_rows, batch_rows(half));
+        half_rows = std::max(half_rows, batch_rows(half));
       }
     }
-    throw failed;
+    throw TooLarge{reason, batch_rows(part), sentences, half_rows};
   };
   try {
     Tape tape(model_.parameters().weights().context());

@@ -188,11 +188,11 @@ TEST_F(TrainProgram, TheTrainedModelTranslates) {
   }
 
   // These options change what the model computes, even if no shape changes.
-  for (const std::string other : {"feed_forward=64", "activation=gelu", "position=rotary"}) {
-    const ProgramResult result = run(arguments("run", "--resume --set model." + other));
-    EXPECT_EQ(result.code, 1) << other;
+  for (const std::string option : {"feed_forward=64", "activation=gelu", "position=rotary"}) {
+    const ProgramResult result = run(arguments("run", "--resume --set model." + option));
+    EXPECT_EQ(result.code, 1) << option;
     EXPECT_TRUE(says(result.error, "step-10' cannot be resumed with this config: its '" +
-                                       other.substr(0, other.find('=')) + "' is "))
+                                       option.substr(0, option.find('=')) + "' is "))
         << result.error;
   }
 

@@ -12,7 +12,7 @@ constexpr std::int64_t kVocabulary = 37;
 using SmallModel = SearchTestModel<Transformer>;
 
 bool contains(const Tokens& tokens, const Tokens& phrase) {
-  return !std::ranges::search(tokens, phrase).empty();
+  return std::search(tokens.begin(), tokens.end(), phrase.begin(), phrase.end()) != tokens.end();
 }
 
 struct PhraseCase {

@@ -208,7 +208,7 @@ TEST(LearnTokenizer, HooksChangeNeitherTheResultNorTheErrors) {
     const TokenizerOptions options{.kind = kind, .vocabulary = 450};
     std::vector<LearnProgress> reports;
     const LearnHooks hooks{.progress = [&](const auto& progress) { reports.push_back(progress); }};
-    EXPECT_EQ(learn_tokenizer(options, lines_of(small_corpus()), hooks).bytes,
+    EXPECT_EQ(learn_tokenizer(options, reader_of(small_corpus()), hooks).bytes,
               learn(options).bytes);
     ASSERT_FALSE(reports.empty());
     EXPECT_EQ(reports.back().stage, Stage::learning);
@@ -216,7 +216,7 @@ TEST(LearnTokenizer, HooksChangeNeitherTheResultNorTheErrors) {
     EXPECT_TRUE(std::ranges::is_sorted(reports, {}, &LearnProgress::fraction));
     const TokenizerOptions too_large{.kind = kind, .vocabulary = 100'000};
     const std::string message =
-        error_with_kind([&] { learn_tokenizer(too_large, lines_of(small_corpus()), hooks); });
+        error_with_kind([&] { learn_tokenizer(too_large, reader_of(small_corpus()), hooks); });
     EXPECT_EQ(message, refusal_of(too_large));
   }
 }
@@ -225,7 +225,7 @@ TEST(LearnTokenizer, ARequestToStopEndsEveryStage) {
   for (const TokenizerKind kind :
        {TokenizerKind::bpe, TokenizerKind::unigram, TokenizerKind::characters}) {
     std::atomic<bool> stop = true;
-    EXPECT_THROW(learn_tokenizer({.kind = kind, .vocabulary = 450}, lines_of(small_corpus()),
+    EXPECT_THROW(learn_tokenizer({.kind = kind, .vocabulary = 450}, reader_of(small_corpus()),
                                  {.stop = &stop}),
                  Interrupted);
     if (kind == TokenizerKind::characters) continue;
@@ -233,7 +233,7 @@ TEST(LearnTokenizer, ARequestToStopEndsEveryStage) {
     const LearnHooks while_learning{
         .progress = [&](const auto& now) { stop = now.stage != LearnProgress::Stage::reading; },
         .stop = &stop};
-    EXPECT_THROW(learn_tokenizer({.kind = kind, .vocabulary = 450}, lines_of(small_corpus()),
+    EXPECT_THROW(learn_tokenizer({.kind = kind, .vocabulary = 450}, reader_of(small_corpus()),
                                  while_learning),
                  Interrupted);
   }

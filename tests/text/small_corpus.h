@@ -38,7 +38,7 @@ inline const std::vector<std::string>& small_corpus() {
   return lines;
 }
 
-inline NextLine lines_of(const std::vector<std::string>& lines) {
+inline NextLine reader_of(const std::vector<std::string>& lines) {
   return [&lines, next = std::size_t{0}](std::string& line) mutable {
     if (next == lines.size()) return false;
     line = lines[next++];
@@ -48,7 +48,7 @@ inline NextLine lines_of(const std::vector<std::string>& lines) {
 
 inline LearnedTokenizer learn(const TokenizerOptions& options,
                               const std::vector<std::string>& lines = small_corpus()) {
-  return learn_tokenizer(options, lines_of(lines));
+  return learn_tokenizer(options, reader_of(lines));
 }
 
 }  // namespace nunchi::testing
