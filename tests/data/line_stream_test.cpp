@@ -123,7 +123,9 @@ TEST(LineStream, CutsBetweenCharacters) {
   expect_lines("눈눈눈눈\n", {"눈눈눈눈"}, 12);
   expect_lines("🐕🐕🐕\n", {"🐕🐕"}, 11, 1);
   // Continuation bytes alone are not characters and are cut anywhere.
-  expect_lines(std::string(40, '\x80') + "\n", {std::string(10, '\x80')}, 10, 1);
+  std::string continuation_bytes(40, '\x80');
+  continuation_bytes += '\n';
+  expect_lines(continuation_bytes, {std::string(10, '\x80')}, 10, 1);
 }
 
 TEST(LineStream, ALineOfAMegabyteIsNotCut) {
