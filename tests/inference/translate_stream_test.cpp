@@ -128,8 +128,9 @@ TEST(TranslateStream, CountsEachBadLineOnce) {
   SmallTranslation s;
   Translator translator = s.translator({.search = {.max_length = 5}, .max_source_length = 6});
   // Too long for the stream and for the model; too long for the model alone; invalid and too long.
-  const std::string input = std::string(90, 'a') + "\n" + std::string(30, 'b') + "\nx\n\xFF" +
-                            std::string(90, 'c') + "\n" + std::string(90, ' ') + "\n";
+  std::string input;
+  input.append(90, 'a').append("\n").append(30, 'b').append("\nx\n\xFF");
+  input.append(90, 'c').append("\n").append(90, ' ').append("\n");
   EXPECT_EQ(streamed(translator, input, {}, 40).lines, 5);
   EXPECT_EQ(translator.counts().cut, 4);
   EXPECT_EQ(translator.counts().repaired, 1);

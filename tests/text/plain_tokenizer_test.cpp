@@ -96,7 +96,9 @@ TEST(PlainTokenizer, TheMostFrequentCharactersAreKept) {
   EXPECT_EQ(tokenizer->encode("abcd"), (Tokens{4, 0, 5, 0}));
   TokenizerOptions frequent = kCharacters;
   frequent.character_coverage = 0.98;
-  EXPECT_EQ(learned(frequent, {std::string(99, 'a') + "b"})->vocabulary(), 5);
+  std::string text(99, 'a');
+  text += 'b';
+  EXPECT_EQ(learned(frequent, {text})->vocabulary(), 5);
 }
 
 TEST(PlainTokenizer, EmptyTextAndSymbolsAreRefused) {

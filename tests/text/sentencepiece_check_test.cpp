@@ -265,7 +265,7 @@ TEST(CharsmapCheck, RefusesOffsetsOutsideOfTheMap) {
   EXPECT_EQ(why([](auto& r) { r.outputs = "b"; }), "the last output is not terminated");
   EXPECT_EQ(why([](auto& r) { r.outputs = ""; }), "the trie reaches past the end");
   EXPECT_EQ(why([](auto& r) { r.units.clear(); }), "the trie is not made of whole units");
-  EXPECT_EQ(why([](auto& r) { r.outputs = std::string(65, 'x') + '\0'; }),
+  EXPECT_EQ(why([](auto& r) { r.outputs.assign(65, 'x').push_back('\0'); }),
             "a rule's output is too long");
   EXPECT_EQ(why([](auto& r) { r.outputs = std::string("\xED\0", 2); }),
             "a rule's output is not UTF-8");
