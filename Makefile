@@ -6,6 +6,7 @@ MAIN_JOB := build/nunchi demo
 FUZZ_SECONDS ?= 600
 JOBS ?= $(shell nproc)
 CXX_FILES = $(shell find nunchi cli tests bench -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+JS_FILES = $(wildcard web/modules/*.js tests/page/*.js)
 
 cmake_options := $(if $(filter true,$(CI)),-DNUNCHI_WERROR=ON)
 cmake_options += $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -22,7 +23,7 @@ define configure
 @touch $(2)/.dependencies
 endef
 
-.PHONY: help run build test test-slow debug check asan fuzz format clean
+.PHONY: help run build test test-slow test-page debug check asan fuzz format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +43,10 @@ test: build ## run the tests, all but the slow ones
 test-slow: build ## run the slow tests
 	@scripts/run-tests release-slow
 
+test-page: ## test the page of web/ in Chromium; screenshots go to build-page/
+	@scripts/install-dependencies page
+	@scripts/test-page
+
 debug: ## build for the debugger into build-debug/
 	$(call configure,debug,build-debug)
 	@cmake --build --preset debug --parallel $(JOBS)
@@ -50,7 +55,7 @@ check: ## check the sources with clang-format and clang-tidy (version 14)
 	$(call configure,check,build-check,check)
 	@{ command -v clang-format && command -v clang-tidy; } >/dev/null || \
 	  { echo 'make check needs clang-format and clang-tidy (Debian: clang-format clang-tidy libomp-dev).' >&2; exit 1; }
-	@clang-format --dry-run -Werror $(CXX_FILES)
+	@clang-format --dry-run -Werror $(CXX_FILES) $(JS_FILES)
 	@scripts/run-tidy build-check $(JOBS)
 
 asan: ## run the tests, all but the slow ones, under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -68,11 +73,11 @@ fuzz: ## search for inputs that break the readers of files, FUZZ_SECONDS=600 for
 	  target=$$(basename $$source .cpp); name=$${target%_fuzz}; \
 	  mkdir -p build-fuzz/found/$$name build-fuzz/failed; \
 	  build-fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=512 -print_final_stats=1 \
-	    -artifact_prefix=build-fuzz/failed/$$name- build-fuzz/found/$$name tests/fuzz/corpus/$$name; \
+	    -artifact_prefix=build-fuzz/failed/$$name- build-fuzz/found/$$name build-fuzz/earlier/$$name tests/fuzz/corpus/$$name; \
 	done
 
 format: ## rewrite the sources with clang-format
-	@clang-format -i $(CXX_FILES)
+	@clang-format -i $(CXX_FILES) $(JS_FILES)
 
 clean: ## remove the build folders
-	rm -rf build build-debug build-check build-asan build-tsan build-fuzz
+	rm -rf build build-debug build-check build-asan build-tsan build-fuzz build-page
