@@ -30,6 +30,7 @@ struct Arguments {
   std::string against;
   std::vector<std::string> metrics{"bleu", "chrf", "chrf++"};
   std::string tokenizer = "13a";
+  std::string mecab_library, mecab_dictionary;
   bool lowercase = false;
   evaluation::TerOptions ter;
   bool json = false;
@@ -191,11 +192,13 @@ void run_sentences(const std::vector<Metric>& metrics, const Corpus& corpus, boo
 
 void run(const Arguments& arguments) {
   const Corpus corpus = read(arguments);
-  const evaluation::MetricOptions options{.tokenizer = arguments.tokenizer,
-                                          .lowercase = arguments.lowercase,
-                                          .ter = arguments.ter,
-                                          .sentence = arguments.sentence,
-                                          .bootstrap = arguments.bootstrap()};
+  const evaluation::MetricOptions options{
+      .tokenizer = arguments.tokenizer,
+      .mecab = {.library = arguments.mecab_library, .dictionary = arguments.mecab_dictionary},
+      .lowercase = arguments.lowercase,
+      .ter = arguments.ter,
+      .sentence = arguments.sentence,
+      .bootstrap = arguments.bootstrap()};
   std::vector<Metric> metrics;
   for (const std::string& key : arguments.metrics) {
     if (std::ranges::find(metrics, key, &Metric::key) != metrics.end()) continue;
@@ -242,8 +245,14 @@ void add_evaluate(CLI::App& program, Job& job) {
   metrics.add("--tokenize", a->tokenizer, one_of(evaluation::bleu_tokenizer_names()),
               "How BLEU splits lines into words");
   metrics.flag("--lowercase", a->lowercase,
-               "Ignore the case of letters in BLEU and chrF; TER always does by default");
+               "Ignore the case of letters in BLEU and chrF; TER does unless --ter-case-sensitive");
   metrics.flag("--sentence", a->sentence, "Score each line separately");
+  OptionGroup mecab(*evaluate, "MeCab");
+  const std::vector<CLI::Option*> mecab_options{
+      mecab.add("--mecab-library", a->mecab_library, text("FILE", "a file, libmecab.so.2"),
+                "MeCab's library, for --tokenize ja-mecab or ko-mecab"),
+      mecab.add("--mecab-dictionary", a->mecab_dictionary, text("FOLDER", "a folder with sys.dic"),
+                "Folder of MeCab's dictionary")};
   OptionGroup ter(*evaluate, "TER");
   const std::vector<CLI::Option*> ter_options{
       ter.flag("--ter-normalized", a->ter.tokenizer.normalized,
@@ -269,6 +278,12 @@ void add_evaluate(CLI::App& program, Job& job) {
     for (const CLI::Option* option : ter_options) {
       if (*option && std::ranges::find(a->metrics, "ter") == a->metrics.end()) {
         throw UsageError(option->get_name() + " has no effect without --metric ter.");
+      }
+    }
+    for (const CLI::Option* option : mecab_options) {
+      if (*option && !needs_mecab(evaluation::bleu_tokenizer_of(a->tokenizer))) {
+        throw UsageError(option->get_name() +
+                         " has no effect without --tokenize ja-mecab or ko-mecab.");
       }
     }
     a->check();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "nunchi/base/error.h"
@@ -26,36 +27,60 @@ struct NamedTokenizer {
   BleuTokenizer tokenizer;
   std::string_view name;
 };
-constexpr std::array<NamedTokenizer, 5> kTokenizers{{{BleuTokenizer::v13a, "13a"},
+constexpr std::array<NamedTokenizer, 7> kTokenizers{{{BleuTokenizer::v13a, "13a"},
                                                      {BleuTokenizer::international, "intl"},
                                                      {BleuTokenizer::chinese, "zh"},
+                                                     {BleuTokenizer::japanese, "ja-mecab"},
+                                                     {BleuTokenizer::korean, "ko-mecab"},
                                                      {BleuTokenizer::character, "char"},
                                                      {BleuTokenizer::none, "none"}}};
 
-// The line as words_of() splits it; words_of() returns views of the result.
-std::string splittable(std::string_view line, const BleuOptions& options) {
-  const std::string text = prepared(line, options.lowercase ? LetterCase::lower : LetterCase::kept);
-  const std::string_view line_text = stripped_right(text);
-  switch (options.tokenizer) {
-    case BleuTokenizer::v13a:
-      return tokenized_13a(line_text);
-    case BleuTokenizer::international:
-      return tokenized_intl(line_text);
-    case BleuTokenizer::chinese:
-      return tokenized_zh(stripped(line_text));
-    case BleuTokenizer::character:
-    case BleuTokenizer::none:
-      break;
-  }
-  return std::string(line_text);
+// Null for tokenizers that do not need MeCab.
+std::unique_ptr<Mecab> mecab_for(const BleuOptions& options) {
+  if (!needs_mecab(options.tokenizer)) return nullptr;
+  const bool japanese = options.tokenizer == BleuTokenizer::japanese;
+  return std::make_unique<Mecab>(japanese ? MecabLanguage::japanese : MecabLanguage::korean,
+                                 options.mecab);
 }
 
-std::vector<std::string_view> words_of(std::string_view text, const BleuOptions& options) {
-  if (options.tokenizer != BleuTokenizer::character) return split(text);
-  std::vector<std::string_view> words;
-  for (const Character& character : visible_characters(text)) words.push_back(character.bytes);
-  return words;
-}
+class WordSplitter {
+ public:
+  explicit WordSplitter(const BleuOptions& options)
+      : options_(options), mecab_(mecab_for(options)) {}
+
+  // The line as words_of() splits it; words_of() returns views of the result.
+  std::string splittable(std::string_view line) const {
+    const std::string text =
+        prepared(line, options_.lowercase ? LetterCase::lower : LetterCase::kept);
+    const std::string_view line_text = stripped_right(text);
+    switch (options_.tokenizer) {
+      case BleuTokenizer::v13a:
+        return tokenized_13a(line_text);
+      case BleuTokenizer::international:
+        return tokenized_intl(line_text);
+      case BleuTokenizer::chinese:
+        return tokenized_zh(stripped(line_text));
+      case BleuTokenizer::japanese:
+      case BleuTokenizer::korean:
+        return mecab_->tokenized(stripped(line_text));
+      case BleuTokenizer::character:
+      case BleuTokenizer::none:
+        break;
+    }
+    return std::string(line_text);
+  }
+
+  std::vector<std::string_view> words_of(std::string_view text) const {
+    if (options_.tokenizer != BleuTokenizer::character) return split(text);
+    std::vector<std::string_view> words;
+    for (const Character& character : visible_characters(text)) words.push_back(character.bytes);
+    return words;
+  }
+
+ private:
+  BleuOptions options_;
+  std::unique_ptr<Mecab> mecab_;
+};
 
 // The reference length closest to that of the hypothesis; the shorter of two equally close ones.
 std::size_t closest_length(std::size_t length, std::span<const Sequence> references) {
@@ -75,18 +100,18 @@ std::size_t closest_length(std::size_t length, std::span<const Sequence> referen
 class LineCounter {
  public:
   LineCounter(std::size_t references, const BleuOptions& options)
-      : options_(options), texts_(references + 1), sequences_(references + 1) {}
+      : splitter_(options), texts_(references + 1), sequences_(references + 1) {}
 
   // Sentence 0 is the hypothesis, the others are references.
   void read(std::size_t sentence, std::string_view line) {
-    texts_[sentence] = splittable(line, options_);
+    texts_[sentence] = splitter_.splittable(line);
   }
 
   void count(std::span<std::int32_t> counts) {
     symbols_.restart();
     for (std::size_t s = 0; s < texts_.size(); ++s) {
       sequences_[s].clear();
-      for (const std::string_view word : words_of(texts_[s], options_)) {
+      for (const std::string_view word : splitter_.words_of(texts_[s])) {
         sequences_[s].push_back(symbols_.symbol(word));
       }
     }
@@ -115,7 +140,7 @@ class LineCounter {
     return shared_count(counts_, max_counts_);
   }
 
-  BleuOptions options_;
+  WordSplitter splitter_;
   std::vector<std::string> texts_;
   std::vector<Sequence> sequences_;
   WordSymbols symbols_;
@@ -151,8 +176,9 @@ std::string_view name_of(BleuTokenizer tokenizer) {
 }
 
 std::vector<std::string> bleu_words(std::string_view line, const BleuOptions& options) {
-  const std::string text = splittable(line, options);
-  const std::vector<std::string_view> words = words_of(text, options);
+  const WordSplitter splitter(options);
+  const std::string text = splitter.splittable(line);
+  const std::vector<std::string_view> words = splitter.words_of(text);
   return {words.begin(), words.end()};
 }
 
@@ -204,9 +230,12 @@ BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const L
 }
 
 std::string signature(const BleuOptions& options, const Setting& setting) {
+  // With MeCab's version, on which the words depend.
+  const std::unique_ptr<Mecab> mecab = mecab_for(options);
+  const std::string tokenizer = mecab ? mecab->name() : std::string(name_of(options.tokenizer));
   return signature_of(
       setting, fmt::format("case:{}|eff:{}|tok:{}|smooth:exp", options.lowercase ? "lc" : "mixed",
-                           options.effective_order ? "yes" : "no", name_of(options.tokenizer)));
+                           options.effective_order ? "yes" : "no", tokenizer));
 }
 
 }  // namespace nunchi::evaluation

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nunchi/evaluation/mecab.h"
 #include "nunchi/evaluation/signature.h"
 #include "nunchi/evaluation/statistics.h"
 
@@ -22,6 +23,8 @@ enum class BleuTokenizer {
   v13a,           // as mteval-v13a: splits off ASCII punctuation, keeps numbers together
   international,  // as mteval-v14: splits off punctuation and symbols of every script
   chinese,        // every Chinese character is a word; splits off ASCII punctuation
+  japanese,       // by MeCab with the dictionary IPA
+  korean,         // by MeCab-ko with the dictionary mecab-ko-dic
   character,      // every character that is not white space
   none            // splits at white space only
 };
@@ -31,6 +34,7 @@ struct BleuOptions {
   bool lowercase = false;
   // Ignores n-gram orders longer than the hypothesis; for scores of single sentences.
   bool effective_order = false;
+  MecabFiles mecab{};  // for Japanese and Korean
 };
 
 struct BleuScore {
@@ -46,11 +50,16 @@ struct BleuScore {
   std::string details() const;
 };
 
-// "13a", "intl", "zh", "char" and "none".
+// "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char" and "none".
 std::vector<std::string> bleu_tokenizer_names();
 // Throws UsageError for another name.
 BleuTokenizer bleu_tokenizer_of(std::string_view name);
 std::string_view name_of(BleuTokenizer tokenizer);
+constexpr bool needs_mecab(BleuTokenizer tokenizer) {
+  return tokenizer == BleuTokenizer::japanese || tokenizer == BleuTokenizer::korean;
+}
+
+// The functions below throw Error if they need MeCab and its constructor does (mecab.h).
 
 // The words that BLEU counts in a line.
 std::vector<std::string> bleu_words(std::string_view line, const BleuOptions& options);

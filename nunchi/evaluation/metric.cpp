@@ -59,7 +59,8 @@ Metric make_metric(const std::string& key, const MetricOptions& options,
   if (key == "bleu") {
     return make_bleu({.tokenizer = bleu_tokenizer_of(options.tokenizer),
                       .lowercase = options.lowercase,
-                      .effective_order = options.sentence},
+                      .effective_order = options.sentence,
+                      .mecab = options.mecab},
                      references, setting);
   }
   if (key == "ter") return make_ter(options.ter, references, setting);

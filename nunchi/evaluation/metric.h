@@ -16,6 +16,7 @@ namespace nunchi::evaluation {
 
 struct MetricOptions {
   std::string tokenizer = "13a";  // how BLEU splits lines into words
+  MecabFiles mecab;               // for the tokenizers ja-mecab and ko-mecab
   bool lowercase = false;         // of BLEU and chrF; TER has an option of its own
   TerOptions ter;
   bool sentence = false;  // for sentence_scores(): BLEU uses the effective order

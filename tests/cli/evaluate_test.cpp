@@ -174,11 +174,26 @@ TEST(Evaluate, ASeedWithoutBootstrapIsAWrongCall) {
   EXPECT_EQ(run(kEnglish + "english.ref0 --seed 5 --bootstrap 3").code, 0);
 }
 
+TEST(Evaluate, SaysWhatToInstallWhereMecabIsMissing) {
+  for (const std::string tokenizer : {"ja-mecab", "ko-mecab"}) {
+    const ProgramResult result = run(kEnglish + "english.ref0 --metric bleu --tokenize " +
+                                     tokenizer + " --mecab-library /nowhere/libmecab.so.2");
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(result.out.empty());
+    EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+    EXPECT_NE(result.error.find("--tokenize " + tokenizer + ": cannot load MeCab's library"),
+              std::string::npos)
+        << result.error;
+    EXPECT_NE(result.error.find("Install MeCab"), std::string::npos) << result.error;
+  }
+}
+
 TEST(Evaluate, WrongCallsExitWithTwo) {
   for (const std::string arguments :
        {"--metric wer", "--tokenize 14", "--ter-normalized", "--bootstrap 0", "--bootstrap x",
-        "--seed -1", "--seed 9223372036854775808", "--sentence --bootstrap 10",
-        "--sentence --against x", "--against", "--reference - -"}) {
+        "--mecab-library x", "--tokenize zh --mecab-dictionary x", "--seed -1",
+        "--seed 9223372036854775808", "--sentence --bootstrap 10", "--sentence --against x",
+        "--against", "--reference - -"}) {
     const ProgramResult result = run(kEnglish + "english.ref0 " + arguments);
     EXPECT_EQ(result.code, 2) << arguments;
     EXPECT_FALSE(result.error.empty()) << arguments;

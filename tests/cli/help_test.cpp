@@ -144,10 +144,9 @@ TEST(WrongValue, IsReportedWithTheAllowedValues) {
   EXPECT_EQ(run("translate m --beam-size 0").error,
             "nunchi: --beam-size must be a whole number from 1 to 4096, not '0'; see 'nunchi "
             "translate --help'.\n");
-  EXPECT_EQ(
-      run("evaluate a --reference b --tokenize ja").error,
-      "nunchi: --tokenize must be 13a, intl, zh, char or none, not 'ja'; see 'nunchi evaluate "
-      "--help'.\n");
+  EXPECT_EQ(run("evaluate a --reference b --tokenize ja").error,
+            "nunchi: --tokenize must be 13a, intl, zh, ja-mecab, ko-mecab, char or none, not 'ja'; "
+            "see 'nunchi evaluate --help'.\n");
   for (const char* value : {"nan", "inf", "-1", "1.5", "1e999", "x", "''"}) {
     EXPECT_EQ(run(std::string("translate m --sample --top-p ") + value).code, 2) << value;
   }

