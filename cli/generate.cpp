@@ -47,11 +47,12 @@ std::string line_of(const Arguments& arguments, const Prompt& prompt, const Cont
 }
 
 // One prompt: prints the text as it is generated.
-void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
+void run_prompt(const Arguments& arguments, Generator& generator, const WorkProgress& progress,
+                Output& out) {
   const Prompt prompt{.text = arguments.prompt};
   // The text itself shows the progress on a terminal.
   std::optional<WorkingLine> working;
-  if (arguments.json || ::isatty(STDOUT_FILENO) == 0) working.emplace("texts done");
+  if (arguments.json || ::isatty(STDOUT_FILENO) == 0) working.emplace("texts done", progress);
   if (arguments.json) return out.add(line_of(arguments, prompt, generator.generate(prompt)));
   const auto show = [&](std::string_view part) {
     out.add(part);
@@ -64,8 +65,9 @@ void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
 }
 
 // One prompt on each line: prints one line for each.
-void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
-  WorkingLine working("texts done");
+void run_lines(const Arguments& arguments, Generator& generator, const WorkProgress& progress,
+               Output& out) {
+  WorkingLine working("texts done", progress);
   const std::unique_ptr<LineSource> input = working.watched(open_input(arguments.input));
   const LineWindowOptions windows{.lines =
                                       static_cast<std::size_t>(arguments.options.batch_prompts)};
@@ -107,10 +109,11 @@ void run(const Arguments& arguments) {
   options.search = arguments.search.merged_with(pipeline.search());
   options.stop_at_end = !arguments.ignore_end;
   Generator generator = pipeline.generator(options);
+  const auto& progress = pipeline.context().cache<WorkProgress>();
   if (*arguments.prompt_option) {
-    run_prompt(arguments, generator, out);
+    run_prompt(arguments, generator, progress, out);
   } else {
-    run_lines(arguments, generator, out);
+    run_lines(arguments, generator, progress, out);
   }
   out.finish();
   report(generator.counts());

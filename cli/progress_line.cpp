@@ -77,7 +77,15 @@ std::string learning_line(const LearnProgress& progress) {
     case LearnProgress::Stage::reading:
       return fmt::format("reading the text  {} lines", grouped(progress.lines));
     case LearnProgress::Stage::counting:
-      return fmt::format("counting the words of {} lines", grouped(progress.lines));
+      if (progress.counted == progress.lines) {
+        return fmt::format("counting the words of {} lines", grouped(progress.lines));
+      }
+      return fmt::format(
+          "{} counting the characters  {} of {} lines",
+          bar(static_cast<double>(progress.counted) / static_cast<double>(progress.lines)),
+          grouped(progress.counted), grouped(progress.lines));
+    case LearnProgress::Stage::sorting:
+      return fmt::format("sorting the substrings of {} lines", grouped(progress.lines));
     case LearnProgress::Stage::learning:
       break;
   }

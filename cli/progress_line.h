@@ -36,7 +36,8 @@ class ProgressLine {
   Clock::time_point next_update_;
 };
 
-// "reading the text  12,345 lines", "counting the words of 12,345 lines", or
+// "reading the text  12,345 lines", "[##........] counting the characters  2,048 of 12,345 lines",
+// "counting the words of 12,345 lines", "sorting the substrings of 12,345 lines", or
 // "[#####.....] learning the tokenizer".
 std::string learning_line(const LearnProgress& progress);
 // "[#####.....]", `fraction` from 0 to 1.

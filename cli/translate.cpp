@@ -54,7 +54,7 @@ void run(const Arguments& arguments) {
     options.terms = std::make_shared<const TermList>(TermList::read(arguments.terms));
   }
   Translator translator = ensemble.translator(options);
-  WorkingLine working("lines done");
+  WorkingLine working("lines done", ensemble.context().cache<WorkProgress>());
   const std::unique_ptr<LineSource> lines = working.watched(open_input(arguments.input));
   const TranslationFormat format{.n_best = arguments.n_best.has_value(),
                                  .word_scores = arguments.word_scores,

@@ -1,5 +1,7 @@
 #include "cli/working_line.h"
 
+#include <fmt/format.h>
+
 #include "nunchi/base/grouped.h"
 
 namespace nunchi::cli {
@@ -7,6 +9,25 @@ namespace {
 
 constexpr std::chrono::seconds kQuietTime{2};
 constexpr std::chrono::milliseconds kInterval{500};
+
+// "encoding: layer 3 of 6 (45%), "; empty if there is nothing to tell.
+std::string stage_of(const WorkProgress::State& state) {
+  const auto layer = [&](const char* work) {
+    return fmt::format("{}: layer {} of {} ({:.0f}%), ", work, state.done + 1, state.total,
+                       100 * state.part);
+  };
+  switch (state.stage) {
+    case WorkProgress::Stage::none:
+      return "";
+    case WorkProgress::Stage::encoding:
+      return layer("encoding");
+    case WorkProgress::Stage::reading_prompt:
+      return layer("reading the prompt");
+    case WorkProgress::Stage::generating:
+      break;
+  }
+  return "token " + grouped(state.done) + " of at most " + grouped(state.total) + ", ";
+}
 
 }  // namespace
 
@@ -29,7 +50,8 @@ class WorkingLine::WatchedLines final : public LineSource {
   std::unique_ptr<LineSource> lines_;
 };
 
-WorkingLine::WorkingLine(std::string done) : done_(std::move(done)) {
+WorkingLine::WorkingLine(std::string done, const WorkProgress& progress)
+    : done_(std::move(done)), progress_(progress) {
   if (line_.is_terminal()) thread_ = std::thread([this] { run(); });
 }
 
@@ -63,7 +85,7 @@ void WorkingLine::run() {
     if (waiting_) {
       line_.clear();
     } else if (elapsed >= kQuietTime) {
-      line_.update(grouped(count_) + " " + done_ + ", " +
+      line_.update(grouped(count_) + " " + done_ + ", " + stage_of(progress_.state()) +
                    duration(std::chrono::duration<double>(elapsed).count()));
     }
   }

@@ -1,6 +1,7 @@
-// Shows on a terminal that a job is at work: "1,024 lines done, 0:35". The clock runs while one
-// long line is being processed, too. Nothing is shown in the first seconds, while the job waits for
-// input, and when standard error is not a terminal.
+// Shows on a terminal that a job is at work: "1,024 lines done, 0:35". While one long line is being
+// processed, it also shows how far that is: "0 lines done, encoding: layer 3 of 6 (45%), 0:35".
+// Nothing is shown in the first seconds, while the job waits for input, and when standard error is
+// not a terminal.
 #pragma once
 
 #include <chrono>
@@ -13,13 +14,14 @@
 
 #include "cli/progress_line.h"
 #include "nunchi/data/lines.h"
+#include "nunchi/device/work_progress.h"
 
 namespace nunchi::cli {
 
 class WorkingLine {
  public:
-  // `done` describes what add() counts: "lines done".
-  explicit WorkingLine(std::string done);
+  // `done` describes what add() counts: "lines done". `progress` outlives this object.
+  WorkingLine(std::string done, const WorkProgress& progress);
   ~WorkingLine();
   WorkingLine(const WorkingLine&) = delete;
   WorkingLine& operator=(const WorkingLine&) = delete;
@@ -42,6 +44,7 @@ class WorkingLine {
   void run();
 
   std::string done_;
+  const WorkProgress& progress_;
   std::mutex mutex_;
   std::condition_variable changed_;
   ProgressLine line_;

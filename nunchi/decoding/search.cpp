@@ -6,6 +6,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/ops/decode/next_hypotheses.h"
+#include "nunchi/ops/decode/phrase_hypotheses.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/tensor/dispatch.h"
 
@@ -71,53 +72,6 @@ struct Search::StepKind {
            (any_ngram ? 1 : 0);
   }
 };
-
-namespace {
-
-// The choice of a step in which some units must contain phrases.
-template <class T, class C>
-void take_phrase_step(C& ctx, const kernels::UnitPhrases* phrases,
-                      const kernels::BanTokens<T>& bans, const kernels::TopTokens<T>& top,
-                      const kernels::BeamStep<T>& beam_step) {
-  const auto rows = static_cast<std::size_t>(top.rows);
-  const ScratchMemory ids(ctx.arena(), rows * kernels::kNextTokens * sizeof(std::int32_t));
-  const ScratchMemory values(ctx.arena(), rows * kernels::kNextTokens * sizeof(T));
-  kernels::ChooseCandidates<T> choice{.units = beam_step.units,
-                                      .width = beam_step.width,
-                                      .beam = beam_step.beam,
-                                      .candidates = beam_step.candidates,
-                                      .stride = beam_step.stride,
-                                      .vocabulary = top.vocabulary,
-                                      .counts = beam_step.counts,
-                                      .end_token = beam_step.end_token,
-                                      .hypotheses = beam_step.from,
-                                      .options = beam_step.options,
-                                      .phrases = phrases,
-                                      .logits = top.logits,
-                                      .next_ids = ids.as<std::int32_t>(),
-                                      .next_values = values.as<T>(),
-                                      .log_probs = top.log_probs,
-                                      .ids = top.ids};
-  using Candidate = typename kernels::ChooseCandidates<T>::Candidate;
-  const ScratchMemory pool(ctx.arena(),
-                           rows * static_cast<std::size_t>(choice.pool_size()) * sizeof(Candidate));
-  choice.pool = pool.as<Candidate>();
-  kernels::run(ctx, kernels::PhraseCandidates<T>{.rows = top.rows,
-                                                 .vocabulary = top.vocabulary,
-                                                 .stride = beam_step.stride,
-                                                 .counts = beam_step.counts,
-                                                 .hypotheses = beam_step.from,
-                                                 .phrases = phrases,
-                                                 .logits = top.logits,
-                                                 .ids = ids.as<std::int32_t>(),
-                                                 .values = values.as<T>()});
-  kernels::run(ctx, bans);
-  kernels::run(ctx, top);
-  kernels::run(ctx, choice);
-  kernels::run(ctx, beam_step);
-}
-
-}  // namespace
 
 // The rows of a step and where they come from and go to.
 struct Search::StepRows {
@@ -445,11 +399,10 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
         .signal = replay_.signal_slots()};
     if constexpr (std::is_same_v<T, Accumulator<T>>) {
       if (table.defined()) return next_hypotheses(hidden, table, {bans, top}, beam_step);
-    }
-    if constexpr (std::is_same_v<T, Accumulator<T>>) {
       // A search with a beam, which phrases need, has no units that sample.
-      if (step.kind.any_phrases)
-        return take_phrase_step(ctx, phrases_.data(), bans, top, beam_step);
+      if (step.kind.any_phrases) {
+        return phrase_hypotheses(context_, phrases_.data(), {bans, top}, beam_step);
+      }
     }
     if (!step.kind.samples) {
       kernels::run(ctx, kernels::TopAllowedTokens<T>{bans, top});

@@ -76,6 +76,7 @@ class Search {
   void clear();
 
   std::int64_t active_units() const { return active_; }
+  std::int64_t steps() const { return steps_; }  // taken so far, first steps of sentences included
   std::int64_t free_units() const { return units_.free_count(); }
   std::int64_t free_cached_tokens() const { return state_->cache.free_slots(); }
   std::int64_t free_source_rows() const { return state_->cache.free_memory_rows(); }

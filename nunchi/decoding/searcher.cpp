@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nunchi/base/error.h"
+#include "nunchi/device/work_progress.h"
 
 namespace nunchi {
 namespace {
@@ -28,6 +29,29 @@ SearchLimits limits_of(std::span<const PlannedSentence> sentences, const SearchO
   }
   return limits;
 }
+
+// Reports the tokens of the longest hypothesis while a search runs.
+class TokenProgress {
+ public:
+  explicit TokenProgress(const Search& search)
+      : search_(search),
+        progress_(search.context().cache<WorkProgress>()),
+        first_step_(search.steps()) {}
+  ~TokenProgress() { progress_.clear(); }
+  TokenProgress(const TokenProgress&) = delete;
+  TokenProgress& operator=(const TokenProgress&) = delete;
+
+  void report() const {
+    progress_.set({.stage = WorkProgress::Stage::generating,
+                   .done = search_.steps() - first_step_ + 1,
+                   .total = search_.setup().limits.max_tokens});
+  }
+
+ private:
+  const Search& search_;
+  WorkProgress& progress_;
+  std::int64_t first_step_;  // gave each hypothesis its first token
+};
 
 bool fits(const SearchLimits& needed, const SearchLimits& limits) {
   return needed.units == limits.units && needed.beam_size == limits.beam_size &&
@@ -96,11 +120,14 @@ std::vector<Hypotheses> Searcher::run(const SearchRequest& request, const Search
     throw Error(admission.refusal + " Use smaller batches or a lower maximum length.");
   }
   const std::int64_t first = admission.ids.front();
+  const TokenProgress progress(*search_);
   if (!watch) {
-    while (search_->step(kSteps) > 0) {
-    }
+    do {
+      progress.report();
+    } while (search_->step(kSteps) > 0);
   } else {
     do {
+      progress.report();
       const std::optional<Hypothesis> current = search_->current_hypothesis(first);
       if (current && !watch(current->tokens)) {
         search_->clear();

@@ -198,30 +198,24 @@ struct ChooseCandidates {
     std::int32_t taken = 0;
   };
 
+  PhraseCandidates<T> next;  // computed before; its logits may have been banned since
   std::int64_t units = 0;
   std::int64_t width = 1;
   std::int64_t beam = 1;
   std::int64_t candidates = 1;  // per row; at least beam + 1, or the whole vocabulary
-  std::int64_t stride = 0;
-  std::int64_t vocabulary = 0;
-  StepCounts counts;
   std::int32_t end_token = -1;
-  SearchRows hypotheses;
-  const UnitOptions* options = nullptr;    // [units]
-  const UnitPhrases* phrases = nullptr;    // [units]
-  const T* logits = nullptr;               // [R, V]
-  const std::int32_t* next_ids = nullptr;  // [R, kNextTokens] from PhraseCandidates
-  const T* next_values = nullptr;          // [R, kNextTokens]
-  T* log_probs = nullptr;                  // [R, candidates] from TopTokens, descending; replaced
-  std::int32_t* ids = nullptr;             // [R, candidates]; replaced
-  Candidate* pool = nullptr;               // [R, pool_size()] memory of the kernel
+  const UnitOptions* options = nullptr;  // [units]
+  T* log_probs = nullptr;                // [R, candidates] from TopTokens, descending; replaced
+  std::int32_t* ids = nullptr;           // [R, candidates]; replaced
+  Candidate* pool = nullptr;             // [R, pool_size()] memory of the kernel
 
   constexpr std::int64_t pool_size() const { return candidates + kNextTokens; }
 
   // Lists a row's candidates in the pool.
   constexpr void list(std::int64_t row) const {
+    const SearchRows& hypotheses = next.hypotheses;
     const std::int32_t unit = hypotheses.unit[row];
-    const UnitPhrases& p = phrases[unit];
+    const UnitPhrases& p = next.phrases[unit];
     if (p.count == 0) return;
     Candidate* const to = pool + row * pool_size();
     for (std::int64_t i = 0; i < pool_size(); ++i) to[i] = {.token = -1};
@@ -233,7 +227,7 @@ struct ChooseCandidates {
     // False for a placeholder and if the scores are not numbers.
     const bool usable = row_score > -kInfinity && best > -kInfinity;
     const std::int64_t length = hypotheses.length[row];
-    const PhraseTokens x{.tokens = hypotheses.tokens + row * stride, .length = length};
+    const PhraseTokens x{.tokens = hypotheses.tokens + row * next.stride, .length = length};
     const PhraseState state = usable ? phrase_state(p, x) : PhraseState{};
     const std::int64_t tokens_left = options[unit].max_length - (length + 1);
     std::int64_t count = 0;
@@ -261,11 +255,12 @@ struct ChooseCandidates {
       for (std::int64_t i = 0; i < candidates && !only_phrases; ++i) {
         offer(top_ids[i], top_log_probs[i]);
       }
-      const double log_sum =
-          static_cast<double>(logits[row * vocabulary + best_id]) - static_cast<double>(best);
-      for (int i = 0; i < kNextTokens && next_ids[row * kNextTokens + i] >= 0; ++i) {
-        offer(next_ids[row * kNextTokens + i],
-              static_cast<T>(static_cast<double>(next_values[row * kNextTokens + i]) - log_sum));
+      const double log_sum = static_cast<double>(next.logits[row * next.vocabulary + best_id]) -
+                             static_cast<double>(best);
+      const std::int32_t* const next_ids = next.ids + row * kNextTokens;
+      const T* const next_values = next.values + row * kNextTokens;
+      for (int i = 0; i < kNextTokens && next_ids[i] >= 0; ++i) {
+        offer(next_ids[i], static_cast<T>(static_cast<double>(next_values[i]) - log_sum));
       }
     }
     for (std::int64_t i = 0; i < candidates; ++i) {
@@ -277,7 +272,7 @@ struct ChooseCandidates {
   // Chooses among the listed candidates of active unit u and writes them to the rows' candidates.
   constexpr void choose(std::int64_t u) const {
     const std::int64_t first_row = u * width;
-    const UnitPhrases& p = phrases[hypotheses.unit[first_row]];
+    const UnitPhrases& p = next.phrases[next.hypotheses.unit[first_row]];
     if (p.count == 0) return;
     Candidate* const all = pool + first_row * pool_size();
     const std::int64_t size = width * pool_size();

@@ -3,8 +3,10 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "nunchi/device/work_progress.h"
 #include "nunchi/nn/blocks.h"
 #include "nunchi/ops/scale.h"
 #include "nunchi/trace/trace.h"
@@ -54,9 +56,15 @@ class LayerStack {
     if (traced) write_to_trace(Tap::embedding, {name_, -1, ""}, embedded.value(), in.rows);
     ResidualStream stream{.kind = traced ? StreamRows::sentences : StreamRows::decode_step,
                           .value = embedded};
+    const bool many_tokens = in.step == nullptr || !in.step->one_each;
+    WorkProgress* const progress =
+        many_tokens ? WorkProgress::for_rows(embedded.value().context(), in.rows.capacity)
+                    : nullptr;
     for (std::size_t i = 0; i < layers_.size(); ++i) {
+      if (progress != nullptr) progress->set(progress_at(i));
       stream = layers_[i](std::move(stream), in.of_layer(i));
     }
+    if (progress != nullptr) progress->clear();
     Variable hidden = end_(std::move(stream), in.rows);
     if (output_scale_ != 1) hidden = scale(hidden, output_scale_);
     if (traced) write_to_trace(Tap::stack_output, {name_, -1, ""}, hidden.value(), in.rows);
@@ -64,6 +72,12 @@ class LayerStack {
   }
 
  private:
+  WorkProgress::State progress_at(std::size_t layer) const {
+    const bool encodes = std::string_view(name_) == "encoder";
+    return {.stage = encodes ? WorkProgress::Stage::encoding : WorkProgress::Stage::reading_prompt,
+            .done = static_cast<std::int64_t>(layer),
+            .total = static_cast<std::int64_t>(layers_.size())};
+  }
   static std::vector<Layer> make_layers(nn::Parameters& parameters,
                                         const LayerStackOptions& options,
                                         const nn::Position& position) {

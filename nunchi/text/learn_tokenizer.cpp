@@ -159,6 +159,7 @@ class Sample {
 
   std::size_t size() const { return chunks_.size(); }
   std::string take(std::size_t index) { return std::move(chunks_[index].text); }
+  std::int64_t line_of(std::size_t index) const { return chunks_[index].line; }
 
   // The number of lines of which at least one chunk is kept.
   std::int64_t line_count() const {
@@ -201,22 +202,31 @@ class Sample {
   std::vector<Chunk> chunks_;
 };
 
-// Passes the sample to the trainer and frees each chunk after reading it.
+constexpr std::string_view kCountedLines = "counted lines: ";
+
+// Passes the sample to the trainer and frees each chunk after reading it. With a log, writes to
+// stderr from time to time how many lines it has passed.
 class SampleIterator final : public sentencepiece::SentenceIterator {
  public:
-  explicit SampleIterator(Sample& sample) : sample_(sample) { Next(); }
+  SampleIterator(Sample& sample, bool with_log) : sample_(sample), with_log_(with_log) { Next(); }
 
   bool done() const override { return done_; }
   const std::string& value() const override { return text_; }
   sentencepiece::util::Status status() const override { return {}; }
 
   void Next() override {
+    constexpr std::size_t kChunksPerReport = 8192;
     done_ = next_ == sample_.size();
-    if (!done_) text_ = sample_.take(next_++);
+    if (done_) return;
+    if (with_log_ && next_ % kChunksPerReport == 0) {
+      fmt::print(stderr, "{}{}\n", kCountedLines, sample_.line_of(next_));
+    }
+    text_ = sample_.take(next_++);
   }
 
  private:
   Sample& sample_;
+  bool with_log_;
   std::size_t next_ = 0;
   std::string text_;
   bool done_ = false;
@@ -282,8 +292,8 @@ std::int64_t number_after(std::string_view message, std::string_view words) {
 }
 
 std::string train(const TokenizerOptions& options, const std::vector<std::string>& symbols,
-                  Sample& sample) {
-  SampleIterator lines(sample);
+                  Sample& sample, bool with_log) {
+  SampleIterator lines(sample, with_log);
   std::string bytes;
   const auto status =
       sentencepiece::SentencePieceTrainer::Train(settings_of(options, symbols), &lines, &bytes);
@@ -293,7 +303,8 @@ std::string train(const TokenizerOptions& options, const std::vector<std::string
 
 // The progress of the trainer, taken from its log. The unigram trainer starts with many pieces and
 // removes a quarter of them at a time ("EM sub_iter=1 size=33715 …"); the BPE trainer adds pieces
-// one by one ("Added: freq=12 size=420 …").
+// one by one ("Added: freq=12 size=420 …"). Between counting and these, the unigram trainer sorts
+// all substrings, of which it reports nothing but the start.
 class TrainerLog {
  public:
   TrainerLog(std::int64_t pieces, std::int64_t lines) : pieces_(pieces) {
@@ -303,11 +314,16 @@ class TrainerLog {
   const LearnProgress& progress() const { return progress_; }
 
   void add(std::string_view message) {
+    using Stage = LearnProgress::Stage;
+    if (message.starts_with(kCountedLines))
+      progress_.counted = number_after(message, kCountedLines);
+    if (message.find("Normalizing sentences") != message.npos) progress_.counted = progress_.lines;
+    if (message.find("Making suffix array") != message.npos) progress_.stage = Stage::sorting;
     const bool removes = message.find("EM sub_iter=") != message.npos;
     if (!removes && message.find("Added: ") == message.npos) return;
     const auto size = static_cast<double>(number_after(message, " size="));
     if (size < 1) return;
-    progress_.stage = LearnProgress::Stage::learning;
+    progress_.stage = Stage::learning;
     const auto last = static_cast<double>(pieces_);
     double fraction = size / last;
     if (removes) {
@@ -366,7 +382,7 @@ LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine
     TrainerLog log(options.vocabulary - reserved, learned.lines);
     const auto work = [&] {
       sentencepiece::logging::SetMinLogLevel(0);  // in the child only
-      return train(options, symbols, sample);
+      return train(options, symbols, sample, true);
     };
     const auto tick = [&] {
       if (hooks.progress) hooks.progress(log.progress());
@@ -375,7 +391,7 @@ LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine
         work, {.stop = hooks.stop, .log = [&](auto line) { log.add(line); }, .tick = tick});
   } else {
     silence_sentencepiece();
-    learned.bytes = train(options, symbols, sample);
+    learned.bytes = train(options, symbols, sample, false);
   }
   check_sentencepiece(learned.bytes, "the tokenizer just learned");
   return learned;

@@ -43,11 +43,13 @@ struct LearnedTokenizer {
 using NextLine = std::function<bool(std::string&)>;
 
 struct LearnProgress {
-  // Reading the lines, counting their characters and words, choosing the pieces.
-  enum class Stage : std::uint8_t { reading, counting, learning };
+  // Reading the lines, counting their characters and words, for unigram sorting their substrings,
+  // choosing the pieces.
+  enum class Stage : std::uint8_t { reading, counting, sorting, learning };
   Stage stage = Stage::reading;
-  std::int64_t lines = 0;  // lines read
-  double fraction = 0;     // how much of `learning` is done, 0 to 1
+  std::int64_t lines = 0;    // lines read
+  std::int64_t counted = 0;  // of these, lines that were counted; `lines` when the words are left
+  double fraction = 0;       // how much of `learning` is done, 0 to 1
 };
 
 struct LearnHooks {

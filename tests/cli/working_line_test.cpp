@@ -86,11 +86,37 @@ TEST(WorkingLine, LongWorkShowsItsTimeAndStopsWithoutAnOutput) {
   ProgramOnTerminal program({"translate", folder.path().string(), "--threads", "1", "-i",
                              (folder / "input").string(), "-o", (folder / "output").string(),
                              "--min-length", "100000", "--max-length", "100000"});
-  EXPECT_TRUE(program.shows("0 lines done, 0:0", std::chrono::seconds(30))) << program.shown();
+  EXPECT_TRUE(program.shows("0 lines done, token ", std::chrono::seconds(30))) << program.shown();
+  EXPECT_TRUE(program.shows(" of at most 100,000, 0:0", std::chrono::seconds(5)))
+      << program.shown();
   EXPECT_EQ(program.stop(SIGTERM, std::chrono::seconds(5)), 128 + SIGTERM);
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     EXPECT_EQ(entry.path().filename().string().find("output"), std::string::npos) << entry.path();
   }
+}
+
+TEST(WorkingLine, ALongSourceShowsTheLayerThatReadsIt) {
+  const TemporaryFolder folder;
+  SmallTranslation().save(folder.path());
+  std::string line;
+  for (int i = 0; i < 60'000; ++i) line += "a dog ";
+  write_text(folder / "input", line + "\n");
+  ProgramOnTerminal program({"translate", folder.path().string(), "--threads", "1", "-i",
+                             (folder / "input").string(), "--max-source-length", "200000"});
+  EXPECT_TRUE(program.shows("0 lines done, encoding: layer 1 of ", std::chrono::seconds(30)))
+      << program.shown();
+  // Attention reports its part.
+  const auto shows_part = [&] {
+    for (int percent = 1; percent < 100; ++percent) {
+      if (program.shows("(" + std::to_string(percent) + "%)", std::chrono::seconds(0))) return true;
+    }
+    return false;
+  };
+  for (int i = 0; i < 30 && !shows_part(); ++i) {
+    program.shows("nothing like this", std::chrono::seconds(1));
+  }
+  EXPECT_TRUE(shows_part()) << program.shown();
+  EXPECT_EQ(program.stop(SIGTERM, std::chrono::seconds(5)), 128 + SIGTERM);
 }
 
 TEST(WorkingLine, ShortWorkShowsNothing) {

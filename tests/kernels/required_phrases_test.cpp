@@ -92,37 +92,30 @@ Chosen choose(const RequiredPhrases& phrases, const std::vector<Tokens>& rows, s
   std::vector<std::int32_t> next_ids(size * kernels::kNextTokens),
       ids(size * static_cast<std::size_t>(candidates));
   std::vector<float> next_values(next_ids.size()), log_probs(ids.size());
-  kernels::run(context, kernels::PhraseCandidates<float>{.rows = width,
-                                                         .vocabulary = kVocabulary,
-                                                         .stride = kStride,
-                                                         .counts = {.width = width},
-                                                         .hypotheses = from,
-                                                         .phrases = &packed_phrases,
-                                                         .logits = all_logits.data(),
-                                                         .ids = next_ids.data(),
-                                                         .values = next_values.data()});
+  kernels::ChooseCandidates<float> choice{.next = {.rows = width,
+                                                   .vocabulary = kVocabulary,
+                                                   .stride = kStride,
+                                                   .counts = {.width = width},
+                                                   .hypotheses = from,
+                                                   .phrases = &packed_phrases,
+                                                   .logits = all_logits.data(),
+                                                   .ids = next_ids.data(),
+                                                   .values = next_values.data()},
+                                          .units = 1,
+                                          .width = width,
+                                          .beam = beam,
+                                          .candidates = candidates,
+                                          .end_token = 2,
+                                          .options = &options,
+                                          .log_probs = log_probs.data(),
+                                          .ids = ids.data()};
+  kernels::run(context, choice.next);
   kernels::run(context, kernels::TopTokens<float>{.rows = width,
                                                   .vocabulary = kVocabulary,
                                                   .count = candidates,
                                                   .logits = all_logits.data(),
                                                   .log_probs = log_probs.data(),
                                                   .ids = ids.data()});
-  kernels::ChooseCandidates<float> choice{.units = 1,
-                                          .width = width,
-                                          .beam = beam,
-                                          .candidates = candidates,
-                                          .stride = kStride,
-                                          .vocabulary = kVocabulary,
-                                          .counts = {.width = width},
-                                          .end_token = 2,
-                                          .hypotheses = from,
-                                          .options = &options,
-                                          .phrases = &packed_phrases,
-                                          .logits = all_logits.data(),
-                                          .next_ids = next_ids.data(),
-                                          .next_values = next_values.data(),
-                                          .log_probs = log_probs.data(),
-                                          .ids = ids.data()};
   std::vector<kernels::ChooseCandidates<float>::Candidate> pool(
       size * static_cast<std::size_t>(choice.pool_size()));
   choice.pool = pool.data();

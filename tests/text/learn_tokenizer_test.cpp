@@ -214,6 +214,9 @@ TEST(LearnTokenizer, HooksChangeNeitherTheResultNorTheErrors) {
     EXPECT_EQ(reports.back().stage, Stage::learning);
     EXPECT_GT(reports.back().fraction, 0.5);
     EXPECT_TRUE(std::ranges::is_sorted(reports, {}, &LearnProgress::fraction));
+    EXPECT_TRUE(std::ranges::is_sorted(reports, {}, &LearnProgress::stage));
+    EXPECT_TRUE(std::ranges::is_sorted(reports, {}, &LearnProgress::counted));
+    EXPECT_EQ(reports.back().counted, std::ssize(small_corpus()));
     const TokenizerOptions too_large{.kind = kind, .vocabulary = 100'000};
     const std::string message =
         error_with_kind([&] { learn_tokenizer(too_large, reader_of(small_corpus()), hooks); });

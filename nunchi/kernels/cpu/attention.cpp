@@ -6,6 +6,7 @@
 #include "nunchi/kernels/cpu/attention_tiles.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
+#include "nunchi/kernels/cpu/task_progress.h"
 #include "nunchi/kernels/cpu/tile_product.h"
 
 namespace nunchi::kernels {
@@ -182,7 +183,9 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
   const ScratchMemory memory(
       ctx.arena(), static_cast<std::size_t>(scratch_elements * ctx.threads()) * sizeof(T));
   T* scratch = memory.as<T>();
-  parallel_tasks(ctx, in.sentences * in.heads * chunks, [&](std::int64_t task, int thread) {
+  const std::int64_t tasks = in.sentences * in.heads * chunks;
+  TaskProgress progress(ctx, in.max_queries, tasks);
+  parallel_tasks(ctx, tasks, [&](std::int64_t task, int thread) {
     // Later chunks of a causal sentence see more keys: the longest tasks start first.
     const std::int64_t chunk = chunks - 1 - task / (in.sentences * in.heads);
     const std::int64_t rest = task % (in.sentences * in.heads);
@@ -192,6 +195,7 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
     if (begin >= end) return;
     attend_chunk(p, view, begin, end,
                  Scratch<T>(scratch + thread * scratch_elements, in.head_width));
+    progress.add_task();
   });
   for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
     std::fill_n(p.out + row * p.out_stride, in.heads * in.head_width, T(0));

@@ -8,6 +8,7 @@
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
+#include "nunchi/kernels/cpu/task_progress.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -169,11 +170,15 @@ void decode_rows(CpuContext& ctx, const DecodeAttention<T>& p) {
   constexpr std::int64_t kMinWork = 1 << 16;
   const std::int64_t work_per_row = keys * p.heads * p.head_width;
   const std::int64_t grain = std::max<std::int64_t>(1, kMinWork / work_per_row);
+  TaskProgress progress(ctx, count_of(p.rows), count_of(p.rows));
   parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
     DecodeRow<T, Vectors> rows(p, scores.as<T>() + thread * buffer,
                                key_rows.as<std::int64_t>() + thread * buffer);
-    for (std::int64_t r = begin; r < end; ++r) rows.run(r);
+    for (std::int64_t r = begin; r < end; ++r) {
+      rows.run(r);
+      progress.add_task();
+    }
   });
 }
 

@@ -12,7 +12,7 @@ template void compute<AnyCpu>(CpuContext&, const PhraseCandidates<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>&, const ChooseCandidates<T>& p) {
-  const std::int64_t units = p.counts.units(p.units);
+  const std::int64_t units = p.next.counts.units(p.units);
   for (std::int64_t r = 0; r < units * p.width; ++r) p.list(r);
   for (std::int64_t u = 0; u < units; ++u) p.choose(u);
 }

@@ -20,12 +20,12 @@ __global__ void phrase_candidates_kernel(const PhraseCandidates<float> p) {
 
 __global__ void list_candidates_kernel(const ChooseCandidates<float> p) {
   wait_for_previous_kernel();
-  if (thread_number() < p.counts.rows(p.units * p.width)) p.list(thread_number());
+  if (thread_number() < p.next.counts.rows(p.units * p.width)) p.list(thread_number());
 }
 
 __global__ void choose_candidates_kernel(const ChooseCandidates<float> p) {
   wait_for_previous_kernel();
-  if (thread_number() < p.counts.units(p.units)) p.choose(thread_number());
+  if (thread_number() < p.next.counts.units(p.units)) p.choose(thread_number());
 }
 
 }  // namespace
