@@ -13,7 +13,8 @@ namespace {
 const TapRecord& alignment_layer(const Trace& trace) {
   std::vector<const TapRecord*> layers;
   for (const TapRecord& record : trace.records()) {
-    if (record.part == "cross_attention") layers.push_back(&record);
+    if (record.part == "cross_attention" || record.part == "state_attention")
+      layers.push_back(&record);
   }
   if (layers.empty())
     throw Error("alignments need cross-attention, which this model does not have.");

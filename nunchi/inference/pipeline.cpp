@@ -43,6 +43,10 @@ Scorer Pipeline::scorer(const ScorerOptions& options) const {
   return {context(), model(), tokenizers(), options};
 }
 
+Inspector Pipeline::inspector(const InspectorOptions& options) const {
+  return {context(), model(), tokenizers(), options};
+}
+
 LineScorer Pipeline::line_scorer(const ScorerOptions& options) const {
   return {context(), model(), tokenizers(), options};
 }
