@@ -32,8 +32,7 @@ namespace {
 constexpr std::int64_t kPositionsShown = 64;
 
 constexpr std::int64_t kShortest = 4;  // of InspectorOptions::max_length
-constexpr const char* kNoWords = "there is nothing to inspect: the text has no words.";
-constexpr int kNoNode = -2;  // no parent of a node of the beam
+constexpr int kNoNode = -2;            // no parent of a node of the beam
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -142,6 +141,10 @@ ValueMatrix similarity_of(const ValueMatrix& rows) {
   return similarity;
 }
 
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\n\v\f\r") == text.npos;
+}
+
 // The first `most` tokens; returns whether there are more.
 bool cut(Tokens& tokens, std::int64_t most) {
   if (std::ssize(tokens) <= most) return false;
@@ -213,6 +216,13 @@ Inspector::Inspector(ContextBase& context, const Model& model, const Tokenizers&
 }
 
 Inspection Inspector::inspect(const InspectedInput& input) const {
+  const bool has_tokens = !(ability_of<TranslationModel>(model_) != nullptr ? tokenizers_.source()
+                                                                            : tokenizers_.target())
+                               .encode(input.text)
+                               .empty();
+  if (!has_tokens || is_blank(input.text)) {
+    throw UsageError("there is nothing to inspect: the text has no words.");
+  }
   Run run{.inspection = {}, .trace = Trace(wanted_taps(options_))};
   if (const auto* translation = ability_of<TranslationModel>(model_)) {
     translate(*translation, input, run);
@@ -242,7 +252,6 @@ void Inspector::translate(const TranslationModel& model, const InspectedInput& i
   inspection.task = Inspection::Task::translate;
 
   Tokens source_ids = source_tokenizer.encode(input.text);
-  if (source_ids.empty()) throw UsageError(kNoWords);
   inspection.source_cut = cut(source_ids, options_.max_length - 1);
   inspection.source_text =
       shown_text(source_tokenizer, input.text, source_ids, inspection.source_cut);
@@ -286,7 +295,6 @@ void Inspector::continue_text(const LanguageModel& model, const InspectedInput& 
   Inspection& inspection = run.inspection;
   inspection.task = Inspection::Task::continue_text;
   Tokens text = prompt_tokens(tokenizer, input.text);
-  if (tokenizer.encode(input.text).empty()) throw UsageError(kNoWords);
   inspection.target_cut = cut(text, options_.max_length - 1);
   if (input.target) {
     const Tokens rest = tokenizer.encode(*input.target);
@@ -331,7 +339,6 @@ void Inspector::fill(const MaskedLanguageModel& model, const InspectedInput& inp
   const std::optional<std::int32_t> mask = find_mask_token(tokenizer);
   Tokens text =
       mask ? tokens_with_masks(tokenizer, *mask, input.text) : tokenizer.encode(input.text);
-  if (text.empty()) throw UsageError(kNoWords);
   inspection.target_cut = cut(text, options_.max_length - 2);
   inspection.target_text = shown_text(tokenizer, input.text, text, inspection.target_cut);
   MaskedText masked{.inputs = enclosed(text, tokenizer.special(), options_.max_length)};
@@ -562,7 +569,7 @@ BeamTree Inspector::beam_tree(const BeamRecord& record, const Tokens& generated)
                     .score = candidate.score,
                     .log_probability = candidate.log_probability};
       const std::string place =
-          "rank " + std::to_string(rank) + " of " + std::to_string(beam) + " kept";
+          "rank " + std::to_string(rank) + "; the beam keeps " + std::to_string(beam);
       switch (candidate.outcome) {
         case Outcome::kept:
           next_rows[index(candidate.row)] = node.id;

@@ -288,20 +288,19 @@ class Walk {
   void query_key_value(const HeadValues& head, const AttentionAxes& axes) {
     Lines lines;
     const bool same = &axes.queries == &axes.keys;
-    const auto line = [&](const InspectedText& words, std::int64_t i, const char* letter,
-                          const ValueMatrix& rows) {
-      return named(words.pieces[static_cast<std::size_t>(i)]) +
-             fmt::format(" → {}{} {}", letter, i + 1, vector_text(rows.row(i), 3));
+    const auto name = [](const InspectedText& words, std::int64_t i) {
+      constexpr int kShortName = 10;
+      return left_aligned(quoted(words.pieces[static_cast<std::size_t>(i)]), kShortName) + " →";
+    };
+    const auto vector = [](const char* letter, std::int64_t i, const ValueMatrix& rows) {
+      return fmt::format(" {}{} {}", letter, i + 1, vector_text(rows.row(i), 2));
     };
     for (std::int64_t i = 0; i < head.query.rows; ++i) {
-      lines.push_back(line(axes.queries, i, "Q", head.query));
-      if (!same) continue;
-      lines.push_back(line(axes.keys, i, "K", head.key));
-      lines.push_back(line(axes.keys, i, "V", head.value));
+      lines.push_back(name(axes.queries, i) + vector("Q", i, head.query) +
+                      (same ? vector("K", i, head.key) + vector("V", i, head.value) : ""));
     }
     for (std::int64_t i = 0; i < head.key.rows && !same; ++i) {
-      lines.push_back(line(axes.keys, i, "K", head.key));
-      lines.push_back(line(axes.keys, i, "V", head.value));
+      lines.push_back(name(axes.keys, i) + vector("K", i, head.key) + vector("V", i, head.value));
     }
     boxes_.add("Query/Key/Value", lines);
   }

@@ -138,12 +138,12 @@ std::string norms_text(const Inspection& inspection, const InspectionSelection& 
         std::clamp<int>(selection.query.value_or(0), 0, static_cast<int>(words.pieces.size()) - 1));
     if (norm.place.stack != stack) {
       stack = norm.place.stack;
-      text += fmt::format("{}{}, word {}\n{:<24}{:>18}{:>22}{:>20}\n", text.empty() ? "" : "\n",
+      text += fmt::format("{}{}, word {}\n{:<20}{:>18}{:>20}{:>20}\n", text.empty() ? "" : "\n",
                           stack, words.pieces[row], "", "mean", "deviation", "length");
-      text += fmt::format("{:<24}{:>18}{:>22}{:>20}\n", "", "before → after", "before → after",
+      text += fmt::format("{:<20}{:>18}{:>20}{:>20}\n", "", "before → after", "before → after",
                           "added / stream");
     }
-    text += fmt::format("{:>3} {:<20}{:>8.2f} → {:>6.2f}{:>12.2f} → {:>6.2f}{:>11.2f} / {:>6.2f}\n",
+    text += fmt::format("{:>3} {:<16}{:>9.2f} → {:>6.2f}{:>11.2f} → {:>6.2f}{:>11.2f} / {:>6.2f}\n",
                         norm.place.layer + 1, norm.place.part, norm.mean_before[row],
                         norm.mean_after[row], norm.deviation_before[row], norm.deviation_after[row],
                         norm.branch_length[row], norm.stream_length[row]);

@@ -129,7 +129,7 @@ void expect_scores_give_weights(const Place& at, bool causal) {
         const float score = masked.values[at_row + j];
         const bool hidden = causal && j > i + keys - queries;
         EXPECT_EQ(score == kMasked, hidden) << "query " << i << ", key " << j;
-        if (!hidden) EXPECT_EQ(score, before_mask[at_row + j]);
+        EXPECT_TRUE(hidden || score == before_mask[at_row + j]);
         const double expected = std::exp(double{score}) / sum;
         error = std::max(error, std::fabs(expected - double{weights.values[at_row + j]}));
       }
@@ -187,11 +187,11 @@ void expect_stream(const Trace& trace, const AnyModel& model, const std::string&
       const TapRecord& inside =
           at[is_attention ? Tap::attention_context : Tap::feed_forward_hidden];
       EXPECT_LE(largest_difference_of(linear_of(model.parameters(), name, inside), branch.values),
-                2e-5);
+                4e-5);
       const Values& sum = at[Tap::residual_sum].values;
       EXPECT_LE(largest_difference_of(sum_of(stream, branch.values), sum), 1e-5);
       const Values& normed = at[Tap::norm_output].values;
-      EXPECT_LE(largest_difference_of(normalized(pre ? stream : sum, width, rms), normed), 2e-5);
+      EXPECT_LE(largest_difference_of(normalized(pre ? stream : sum, width, rms), normed), 3e-5);
       stream = pre ? sum : normed;
     }
     EXPECT_LE(largest_difference_of(trace.find(Tap::layer_output, stack, layer)->values, stream),
@@ -202,7 +202,7 @@ void expect_stream(const Trace& trace, const AnyModel& model, const std::string&
   // T5 divides the decoder's output by √C.
   const double factor = double{out[0]} / double{stream[0]};
   for (float& value : stream) value = static_cast<float>(value * factor);
-  EXPECT_LE(largest_difference_of(out, stream), 2e-5);
+  EXPECT_LE(largest_difference_of(out, stream), 4e-5);
 }
 
 TEST_P(TracedModel, SubLayersAddUpToTheStacksOutput) {

@@ -10,7 +10,7 @@
 namespace nunchi {
 namespace {
 
-// Metrics that a validation may log besides its loss.
+// Metrics that a validation may log besides its loss; the first that it logs is shown.
 constexpr std::array kMetrics = {"bleu", "chrf", "accuracy"};
 
 // Takes the values of one line of a log over.
@@ -30,6 +30,7 @@ void update(CheckpointScores& scores, const nlohmann::json& line, bool& validate
     if (const auto score = number(std::string("validation/") + metric)) {
       scores.metric = metric;
       scores.score = *score;
+      return;
     }
   }
 }
