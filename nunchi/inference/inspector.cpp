@@ -235,6 +235,11 @@ Inspection Inspector::inspect(const InspectedInput& input) const {
   inspection.model = described_model();
   add_steps(run);
   add_attention(run);
+  if (inspection.model.heads == 0 && !inspection.attention.empty()) {
+    // A recurrent decoder attends with one head as wide as its states.
+    inspection.model.heads = 1;
+    inspection.model.head_width = inspection.model.width;
+  }
   if (options_.taps) {
     add_tensors(run);
     inspection.norms = norms_of(inspection, inspection.model.norm == "pre");
