@@ -43,6 +43,10 @@ Scorer Pipeline::scorer(const ScorerOptions& options) const {
   return {context(), model(), tokenizers(), with_alignment_heads(options, shared_->folder)};
 }
 
+Inspector Pipeline::inspector(const InspectorOptions& options) const {
+  return {context(), model(), tokenizers(), options};
+}
+
 LineScorer Pipeline::line_scorer(const ScorerOptions& options) const {
   return {context(), model(), tokenizers(), options};
 }
