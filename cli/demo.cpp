@@ -11,6 +11,7 @@
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
 #include "nunchi/demo/demo.h"
 #include "nunchi/text/unicode.h"
 #include "nunchi/views/attention_picture.h"
@@ -44,10 +45,27 @@ void print_translations(const DemoResult& result) {
   }
 }
 
+// "layer 2, head 1; layer 3, head 1 + 4": counted from 1, as people do.
+std::string names_of(const AlignmentHeads& heads) {
+  std::string names;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const bool same_layer = i > 0 && heads[i - 1].layer == heads[i].layer;
+    if (!same_layer)
+      names += fmt::format("{}layer {}, head ", i > 0 ? "; " : "", heads[i].layer + 1);
+    names += fmt::format("{}{}", same_layer ? " + " : "", heads[i].head + 1);
+  }
+  return names;
+}
+
 void print_attention(const DemoResult& result) {
+  fmt::print(
+      "Right source words: {:.1f}% of {} content words of the held-out sentences get their largest "
+      "attention weight from a word that they translate ({}).\n\n",
+      100 * result.alignment.accuracy(), grouped(result.alignment.words),
+      names_of(result.alignment_heads));
   if (result.attention.weights.empty()) return;
   const bool color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-  fmt::print("Cross-attention of each English word (mean of the heads):\n\n{}\n",
+  fmt::print("Cross-attention of each English word in one of them:\n\n{}\n",
              attention_picture(result.attention, {.color = color}));
 }
 
@@ -83,6 +101,8 @@ void run(const Arguments& arguments) {
   if (!arguments.json) return;
   const nlohmann::ordered_json json = {{"exact_match", result->exact_match},
                                        {"bleu", result->bleu},
+                                       {"alignment_accuracy", result->alignment.accuracy()},
+                                       {"alignment_words", result->alignment.words},
                                        {"seconds", result->seconds},
                                        {"model", arguments.options.output.string()},
                                        {"seed", arguments.options.seed}};

@@ -129,6 +129,7 @@ Program::Program()
   add_embed(app_, job_);
   add_classify(app_, job_);
   add_score(app_, job_);
+  add_inspect(app_, job_);
   add_info(app_, job_);
   add_evaluate(app_, job_);
   add_bench(app_, job_);

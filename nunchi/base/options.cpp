@@ -136,6 +136,26 @@ void OptionReader::integers(std::string_view key, std::vector<std::int32_t>& fie
   field = std::move(numbers);
 }
 
+std::optional<std::vector<std::pair<std::int32_t, std::int32_t>>> OptionReader::take_pairs(
+    std::string_view key, std::int64_t low, std::int64_t high) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return std::nullopt;
+  const std::string expected =
+      fmt::format("a list of pairs of whole numbers from {} to {}, [[0, 1], [2, 3]]", low, high);
+  if (value->kind != Kind::list) expect(*value, key, expected);
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (const OptionValue& item : value->items) {
+    if (item.kind != Kind::list || item.items.size() != 2) expect(item, key, expected);
+    const auto number = [&](const OptionValue& part) {
+      const auto read = number_in<std::int64_t>(may_be_number(part) ? part.text : "");
+      if (!read || *read < low || *read > high) expect(part, key, expected);
+      return static_cast<std::int32_t>(*read);
+    };
+    pairs.emplace_back(number(item.items[0]), number(item.items[1]));
+  }
+  return pairs;
+}
+
 void OptionReader::texts(std::string_view key, std::vector<std::string>& field) {
   const OptionValue* value = take(key);
   if (value == nullptr) return;
@@ -275,6 +295,19 @@ void OptionWriter::integers(std::string_view key, const std::vector<std::int32_t
   OptionValue list{.kind = Kind::list};
   for (const std::int32_t number : field) {
     list.items.push_back({.kind = Kind::literal, .text = std::to_string(number)});
+  }
+  add(key, std::move(list));
+}
+
+void OptionWriter::add_pairs(std::string_view key,
+                             std::span<const std::pair<std::int32_t, std::int32_t>> pairs) {
+  if (pairs.empty()) return;
+  const auto literal = [](std::int32_t number) {
+    return OptionValue{.kind = Kind::literal, .text = std::to_string(number)};
+  };
+  OptionValue list{.kind = Kind::list};
+  for (const auto& [first, second] : pairs) {
+    list.items.push_back({.kind = Kind::list, .items = {literal(first), literal(second)}});
   }
   add(key, std::move(list));
 }

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nunchi/base/key_hints.h"
@@ -112,6 +113,15 @@ class OptionReader {
   // A list of whole numbers from low to high.
   void integers(std::string_view key, std::vector<std::int32_t>& field, std::int64_t low,
                 std::int64_t high);
+  // A list of pairs of such numbers; T is an aggregate of two of them.
+  template <class T>
+  void integer_pairs(std::string_view key, std::vector<T>& field, std::int64_t low,
+                     std::int64_t high) {
+    const auto pairs = take_pairs(key, low, high);
+    if (!pairs) return;
+    field.clear();
+    for (const auto& [first, second] : *pairs) field.push_back({first, second});
+  }
 
   void flag(std::string_view key, bool& field);  // true | false
   void text(std::string_view key, std::string& field);
@@ -188,6 +198,9 @@ class OptionReader {
                                            std::int64_t high, std::string_view word = {});
   // Whether the value of the key is this word.
   bool take_word(std::string_view key, std::string_view word);
+  std::optional<std::vector<std::pair<std::int32_t, std::int32_t>>> take_pairs(std::string_view key,
+                                                                               std::int64_t low,
+                                                                               std::int64_t high);
   std::optional<double> take_number(std::string_view key, const Range& range);
   std::optional<std::size_t> take_choice(std::string_view key,
                                          std::span<const std::string_view> names);
@@ -225,9 +238,16 @@ class OptionWriter {
       integer(key, field, low, high);
     }
   }
-  // Writes nothing for an empty list.
+  // Both write nothing for an empty list.
   void integers(std::string_view key, const std::vector<std::int32_t>& field, std::int64_t,
                 std::int64_t);
+  template <class T>
+  void integer_pairs(std::string_view key, const std::vector<T>& field, std::int64_t,
+                     std::int64_t) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+    for (const auto& [first, second] : field) pairs.emplace_back(first, second);
+    add_pairs(key, pairs);
+  }
   void number(std::string_view key, float field, double, double);
   void number(std::string_view key, double field, double, double);
   void positive(std::string_view key, auto field) { number(key, field, 0, 0); }
@@ -268,6 +288,8 @@ class OptionWriter {
   const OptionValue& tree() const { return map_; }
 
  private:
+  void add_pairs(std::string_view key,
+                 std::span<const std::pair<std::int32_t, std::int32_t>> pairs);
   void add(std::string_view key, OptionValue::Kind kind, std::string text);
   void add(std::string_view key, OptionValue value);
 

@@ -17,6 +17,18 @@ void visit_fields(auto& visitor, auto& options) {
   visitor.integer("no_repeat_ngram_size", options.no_repeat_ngram, 0, 1 << 20);
 }
 
+void save(const SearchOptions& options, const GenerationTokens& tokens, const AlignmentHeads& heads,
+          const std::filesystem::path& folder) {
+  OptionWriter writer;
+  visit_fields(writer, options);
+  GenerationTokens::visit_fields(writer, tokens);
+  visit_alignment_heads(writer, heads);
+  const std::string text = to_json(writer.tree());
+  AtomicFile file(folder / kGenerationConfig);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
 }  // namespace
 
 SearchOptions load_generation_config(const std::filesystem::path& folder) {
@@ -27,9 +39,11 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
   const Options tree = Options::from_json(read_small_file(path), path.string());
   OptionReader reader(tree);
   visit_fields(reader, options);
-  // Parsed only to validate them; load_generation_tokens() returns them.
+  // Parsed only to validate them; load_generation_tokens() and load_alignment_heads() return them.
   GenerationTokens tokens;
   GenerationTokens::visit_fields(reader, tokens);
+  AlignmentHeads heads;
+  visit_alignment_heads(reader, heads);
   reader.finish();
   try {
     options.check();
@@ -42,13 +56,11 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
 
 void save_generation_config(const SearchOptions& options, const GenerationTokens& tokens,
                             const std::filesystem::path& folder) {
-  OptionWriter writer;
-  visit_fields(writer, options);
-  GenerationTokens::visit_fields(writer, tokens);
-  const std::string text = to_json(writer.tree());
-  AtomicFile file(folder / kGenerationConfig);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
+  save(options, tokens, {}, folder);
+}
+
+void save_alignment_heads(const AlignmentHeads& heads, const std::filesystem::path& folder) {
+  save(load_generation_config(folder), load_generation_tokens(folder), heads, folder);
 }
 
 }  // namespace nunchi

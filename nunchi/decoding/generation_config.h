@@ -1,12 +1,14 @@
 // The search options that a model folder recommends: its generation_config.json, with Hugging
 // Face's names. Options that the file does not name keep their defaults. The file also holds the
-// folder's special tokens (models/format/generation_tokens.h).
+// folder's special tokens (models/format/generation_tokens.h) and the heads that align words
+// (models/format/alignment_heads.h).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 
 #include "nunchi/decoding/search_options.h"
+#include "nunchi/models/format/alignment_heads.h"
 #include "nunchi/models/format/generation_tokens.h"
 
 namespace nunchi {
@@ -18,5 +20,7 @@ constexpr std::int64_t kMaxGenerationLength = 1 << 20;
 SearchOptions load_generation_config(const std::filesystem::path& folder);
 void save_generation_config(const SearchOptions& options, const GenerationTokens& tokens,
                             const std::filesystem::path& folder);
+// Writes the heads to the file and keeps its other keys.
+void save_alignment_heads(const AlignmentHeads& heads, const std::filesystem::path& folder);
 
 }  // namespace nunchi

@@ -40,6 +40,13 @@ Tensor all_but_first(ContextBase& context, const Tokens& tokens) {
   return from_host(context, others, {std::ssize(others)});
 }
 
+// Candidates of each row. A record shows a few that had no chance, too.
+std::int64_t candidates_of(const SearchSetup& setup, std::int64_t vocabulary) {
+  const std::int64_t beam = setup.limits.beam_size;
+  if (setup.record != nullptr) return std::min(beam + 4, vocabulary);
+  return beam == 1 ? 1 : std::min(beam + 1, vocabulary);
+}
+
 nn::CacheLimits cache_limits(const SearchSetup& setup, const SequenceModel& model) {
   const SearchLimits& limits = setup.limits;
   return {.units = limits.units,
@@ -73,6 +80,15 @@ struct Search::StepKind {
   }
 };
 
+// What a step chose from, for a record.
+struct Search::Considered {
+  std::int64_t first_parent = 0;
+  Tensor log_probs, ids;       // [width, candidates]
+  std::vector<double> scores;  // [width] of the hypotheses that the candidates continue
+  std::int32_t finished = 0;   // hypotheses before the step
+  const ActiveHypotheses* to = nullptr;
+};
+
 // The rows of a step and where they come from and go to.
 struct Search::StepRows {
   std::int64_t units = 0;  // with `counted`, at most
@@ -90,7 +106,7 @@ Search::Search(GeneratingModel model, ContextBase& context, const SearchSetup& s
       setup_(setup),
       beam_(setup.limits.beam_size),
       stride_(setup.limits.max_tokens + 1),
-      candidates_(beam_ == 1 ? 1 : std::min(beam_ + 1, model_.target_vocabulary())),
+      candidates_(candidates_of(setup, model_.target_vocabulary())),
       current_(context, setup.limits.units * beam_, stride_),
       next_hypotheses_(context, setup.limits.units * beam_, stride_),
       entering_(context, setup.limits.units, stride_),
@@ -104,7 +120,11 @@ Search::Search(GeneratingModel model, ContextBase& context, const SearchSetup& s
       counts_before_(Tensor::empty(context, DType::i32, {2})),
       replay_(context, setup.limits.units),
       state_(model_.make_state(context, cache_limits(setup, model_))),
-      units_(state_->cache, model.encoder_decoder != nullptr) {}
+      units_(state_->cache, model.encoder_decoder != nullptr) {
+  if (setup.record == nullptr) return;
+  if (setup.limits.units != 1) throw Error("a search of several units cannot be recorded.");
+  *setup.record = {.beam_size = static_cast<int>(beam_), .steps = {}};
+}
 
 Search::~Search() = default;
 
@@ -268,7 +288,7 @@ nn::StepTokens Search::next_tokens(std::int64_t units, bool counted) const {
 std::int64_t Search::step(std::int64_t max_steps) {
   const std::int64_t steps = std::min(max_steps, units_.steps_left());
   std::int64_t steps_taken = 0;
-  if (!replay_.enabled()) {
+  if (!replays()) {
     active_ = to_host<std::int32_t>(current_.counts)[0];
     release_finished();
     if (active_ > 0 && steps > 0) {
@@ -336,7 +356,8 @@ void Search::add_kind(StepKind& kind, std::int64_t unit) const {
 
 // From the hidden rows of the newest tokens to the hypotheses that continue.
 void Search::choose(const Tensor& hidden, const StepRows& step) {
-  const bool needs_scores = step.kind.samples || step.kind.any_phrases;
+  const bool recorded = setup_.record != nullptr;
+  const bool needs_scores = step.kind.samples || step.kind.any_phrases || recorded;
   const Variable table = needs_scores ? Variable() : model_.output_table();
   const Tensor scores = table.defined() ? Tensor() : model_.next_scores(hidden);
   const std::int64_t rows = step.units * step.width;
@@ -352,6 +373,15 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
       .width = step.width};
   const DecoderTokens& tokens = setup_.tokens;
   const std::int64_t others = suppressed_.defined() ? suppressed_.elements() : 0;
+  std::optional<Considered> considered;
+  if (recorded) {
+    considered = Considered{.first_parent = step.first_parent,
+                            .log_probs = log_probs,
+                            .ids = ids,
+                            .scores = to_host<double>(from.score.flat_slice(0, {rows})),
+                            .finished = finished_count(),
+                            .to = &to};
+  }
   dispatch(log_probs, [&]<class T>(auto& ctx) {
     T* const logits = scores.defined() ? scores.data<T>() : nullptr;
     const kernels::BanTokens<T> bans{
@@ -421,6 +451,74 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
     }
     kernels::run(ctx, beam_step);
   });
+  if (considered) record(*considered);
+}
+
+// Of the first unit.
+std::int32_t Search::finished_count() const {
+  std::vector<std::int8_t> buffer;
+  return finished_.download(buffer).count[0];
+}
+
+void Search::record(const Considered& considered) const {
+  using Outcome = BeamCandidate::Outcome;
+  const std::vector<double> log_probs = to_host_f64(considered.log_probs);
+  const std::vector<std::int32_t> ids = to_host<std::int32_t>(considered.ids);
+  std::vector<BeamCandidate> candidates;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::size_t row = i / index(candidates_);
+    const double score = considered.scores[row] + log_probs[i];
+    if (!std::isfinite(score)) continue;
+    candidates.push_back({.parent = static_cast<std::int64_t>(row),
+                          .token = ids[i],
+                          .log_probability = log_probs[i],
+                          .score = score});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.score > b.score; });
+  // The rows that continue, as the step wrote them.
+  const bool active = to_host<std::int32_t>(considered.to->counts)[0] > 0;
+  const std::vector<std::int32_t> parents = to_host<std::int32_t>(parents_),
+                                  tokens = to_host<std::int32_t>(next_tokens_);
+  const std::vector<double> scores = to_host<double>(considered.to->score);
+  const auto row_of = [&](const BeamCandidate& candidate) -> std::int64_t {
+    for (std::int64_t row = 0; active && row < beam_; ++row) {
+      const std::size_t r = index(row);
+      if (std::isfinite(scores[r]) && tokens[r] == candidate.token &&
+          parents[r] - considered.first_parent == candidate.parent) {
+        return row;
+      }
+    }
+    return -1;
+  };
+  std::vector<std::int8_t> buffer;
+  const kernels::FinishedRows finished = finished_.download(buffer);
+  const auto finished_as = [&](const BeamCandidate& candidate) -> std::optional<Outcome> {
+    for (std::int32_t entry = considered.finished; entry < finished.count[0]; ++entry) {
+      const bool ended = finished.ended_by_eos[entry] != 0;
+      if (finished.score[entry] == candidate.score &&
+          ended == (candidate.token == setup_.tokens.end)) {
+        return ended ? Outcome::ended : Outcome::cut;
+      }
+    }
+    return std::nullopt;
+  };
+  std::int64_t rank = 0;
+  for (BeamCandidate& candidate : candidates) {
+    candidate.row = row_of(candidate);
+    const bool is_end = candidate.token == setup_.tokens.end;
+    if (candidate.row >= 0) {
+      candidate.outcome = Outcome::kept;
+    } else if (const std::optional<Outcome> outcome = finished_as(candidate)) {
+      candidate.outcome = *outcome;
+    } else if (!active && rank < beam_) {
+      candidate.outcome = Outcome::search_done;
+    } else {
+      candidate.outcome = is_end ? Outcome::end_outranked : Outcome::outranked;
+    }
+    ++rank;
+  }
+  setup_.record->steps.push_back(std::move(candidates));
 }
 
 // Units that have finished give back what they hold.

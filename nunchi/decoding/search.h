@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "nunchi/decoding/beam_record.h"
 #include "nunchi/decoding/search_memory.h"
 #include "nunchi/decoding/search_options.h"
 #include "nunchi/decoding/search_request.h"
@@ -43,6 +44,9 @@ struct SearchLimits {
 struct SearchSetup {
   SearchLimits limits;
   DecoderTokens tokens = {};  // without a start token, prefixes begin the texts and are not empty
+  // Receives what the search considers, for a search of one unit that takes the likeliest tokens.
+  // It outlives the search. Null: nothing is recorded.
+  BeamRecord* record = nullptr;
 };
 
 // The result for a sentence. No hypotheses: the model's scores were not numbers.
@@ -95,10 +99,14 @@ class Search {
   nn::StepTokens first_tokens(std::span<const Sentence> sentences);
   nn::StepTokens next_tokens(std::int64_t units, bool counted) const;
 
+  bool replays() const { return setup_.record == nullptr && replay_.enabled(); }
   StepReplay::Result replay_steps(std::int64_t steps);
   void take_step(std::int64_t units, bool counted);
   void provide_slots(std::int64_t steps);
   void choose(const Tensor& hidden, const StepRows& step);
+  struct Considered;
+  std::int32_t finished_count() const;
+  void record(const Considered& considered) const;
   void add_kind(StepKind& kind, std::int64_t unit) const;
   StepKind kind_of_units() const;
   void swap_buffers();

@@ -94,9 +94,12 @@ std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
 void Searcher::prepare(ContextBase& context, const SearchInput& input,
                        std::span<const PlannedSentence> sentences) {
   const Ragged* source = input.source ? &input.source->rows() : nullptr;
-  SearchSetup setup{.limits = limits_of(sentences, options_, source), .tokens = input.tokens};
-  const bool reusable = search_ != nullptr && context.can_replay() &&
-                        &search_->context() == &context && search_->setup().tokens == setup.tokens;
+  SearchSetup setup{.limits = limits_of(sentences, options_, source),
+                    .tokens = input.tokens,
+                    .record = input.record};
+  const bool reusable = search_ != nullptr && context.can_replay() && input.record == nullptr &&
+                        search_->setup().record == nullptr && &search_->context() == &context &&
+                        search_->setup().tokens == setup.tokens;
   if (reusable && fits(setup.limits, search_->setup().limits)) return;
   if (context.can_replay()) {
     // Lengths are rounded up so that batches of about the same length share captured steps.

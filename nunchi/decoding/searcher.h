@@ -22,8 +22,9 @@ struct SearchInput {
   std::span<const RequiredPhrases> phrases = {};
   // The number of each sentence selects its random draws; empty: 0, 1, …
   std::span<const std::int64_t> numbers = {};
-  DecoderTokens tokens = {};  // without a start token, every prefix must have tokens
-  SearchWatch watch = {};     // called every few steps; only for one sentence with one hypothesis
+  DecoderTokens tokens = {};     // without a start token, every prefix must have tokens
+  BeamRecord* record = nullptr;  // see SearchSetup::record
+  SearchWatch watch = {};  // called every few steps; only for one sentence with one hypothesis
 };
 
 // Returns up to n_best hypotheses for each sentence. An encoder-decoder has a sentence for each

@@ -9,6 +9,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
+#include "nunchi/decoding/generation_config.h"
 #include "nunchi/evaluation/bleu.h"
 #include "nunchi/inference/model_folder.h"
 #include "nunchi/inference/translator.h"
@@ -80,6 +81,25 @@ const DemoTranslation* sentence_to_show(std::span<const DemoTranslation> transla
     if (best == nullptr || length > best->pair.english.size()) best = &one;
   }
   return best;
+}
+
+std::vector<LinkedPair> linked_pairs(std::span<const DemoPair> pairs) {
+  std::vector<LinkedPair> linked;
+  for (const DemoPair& pair : pairs) linked.push_back({pair.korean, pair.english, pair.links});
+  return linked;
+}
+
+// Chooses the heads on training sentences, so that the held-out ones only count.
+void align(ContextBase& context, const ModelFolder& trained, const DemoData& data,
+           DemoResult& result) {
+  constexpr std::size_t kSentences = 500;
+  const auto attention = [&](std::span<const DemoPair> pairs) {
+    return LinkedAttention(context, trained.model(), trained.tokenizers(), linked_pairs(pairs));
+  };
+  const std::span<const DemoPair> training = data.training;
+  result.alignment_heads =
+      attention(training.first(std::min(kSentences, training.size()))).best_heads();
+  result.alignment = attention(data.held_out).count(result.alignment_heads);
 }
 
 }  // namespace
@@ -160,9 +180,12 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   }
   result.exact_match = static_cast<double>(exact) / static_cast<double>(translations.size());
   result.bleu = bleu_of(result.translations);
+  align(context, trained, data, result);
+  save_alignment_heads(result.alignment_heads, options.output);
   if (const DemoTranslation* shown = sentence_to_show(result.translations)) {
-    Translator aligning(context, trained.model(), trained.tokenizers(),
-                        {.search = trained.search(), .alignment = true});
+    Translator aligning(
+        context, trained.model(), trained.tokenizers(),
+        {.search = trained.search(), .alignment = true, .alignment_heads = result.alignment_heads});
     result.attention = merged_into_words(aligning.translate(shown->pair.korean).attention);
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -1,6 +1,7 @@
 // The demo: all steps from data to evaluation, on generated sentences.
 //
 //   sentences → tokenizer → training → translation of held-out sentences → exact matches, BLEU
+//                                    → heads that align words best → right source words
 #pragma once
 
 #include <filesystem>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "nunchi/demo/generator.h"
-#include "nunchi/inference/alignment.h"
+#include "nunchi/inference/alignment_choice.h"
 #include "nunchi/training/training_run.h"
 
 namespace nunchi {
@@ -32,7 +33,13 @@ struct DemoResult {
   std::vector<DemoTranslation> translations;  // one for each held-out sentence
   double exact_match = 0;                     // fraction of exact matches, 0 to 1
   double bleu = 0;
-  AttentionMatrix attention;  // one held-out sentence: weights between its words
+  // The heads that align best, chosen on training sentences, and how often they are right on the
+  // held-out sentences: for each English content word of a slot (demo/slots.h), whether the Korean
+  // word with the largest weight is one that it translates. The correct translations are given to
+  // the decoder.
+  AlignmentHeads alignment_heads;
+  AlignmentCount alignment;
+  AttentionMatrix attention;  // one held-out sentence: weights of these heads between its words
   double seconds = 0;
 };
 
@@ -47,7 +54,7 @@ TrainConfig demo_config(const DemoOptions& options);
 
 // Writes the sentences to `output`/data and the trained model to `output`. Replaces an earlier
 // demo, complete or not; throws UsageError when the folder contains anything else. Returns nullopt
-// when it was stopped.
+// when it was stopped. The heads that align best become part of the model folder.
 std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& options,
                                    const DemoHooks& hooks);
 

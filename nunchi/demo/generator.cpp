@@ -62,7 +62,7 @@ DemoPair DemoGenerator::at(std::uint64_t index) const {
   const auto values = choose_values(sentence.kinds(), draw(seed_, index, Draw::choose_values));
   demo::Rendering text = sentence.render(values);
   return {std::move(text.korean), std::move(text.english), chosen,
-          demo::combination_key(sentence.kinds(), values)};
+          demo::combination_key(sentence.kinds(), values), std::move(text.links)};
 }
 
 bool DemoGenerator::is_held_out(std::uint64_t combination) const {

@@ -19,6 +19,9 @@ struct DemoPair {
   std::string korean, english;
   int template_index = 0;
   std::uint64_t combination = 0;  // see combination_key() in demo/templates.h
+  // The Korean words (sources) that each English content word of a slot (target) translates, one or
+  // more for a word: see demo/slots.h.
+  std::vector<WordLink> links = {};
 };
 
 // An endless sequence of pairs, each a function of seed and index. Thread-safe.

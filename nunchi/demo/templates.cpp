@@ -103,6 +103,8 @@ int kind_of(std::string_view name) {
   return slot_kind(name);
 }
 
+int spaces_in(const std::string& text) { return static_cast<int>(std::ranges::count(text, ' ')); }
+
 }  // namespace
 
 std::span<const Template> templates() { return kTemplates; }
@@ -177,12 +179,17 @@ Rendering ParsedTemplate::render(std::span<const int> values) const {
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     slot_texts.push_back(slot_kinds()[kinds_[i]].render(values[i]));
   }
-  Rendering sentence;
   // A Korean particle depends on the text before it, so Korean is built from left to right. An
   // English article depends on the text after it, so English is built from right to left.
+  Rendering sentence;
+  std::array<int, kMaxSlots> words_before{};  // each slot, in Korean
+  std::array<int, kMaxSlots> words_from{};    // each slot's first one to the end, in English
   for (const Piece& piece : korean_) {
     if (piece.type == Piece::Type::text) sentence.korean += piece.text;
-    if (piece.type == Piece::Type::slot) sentence.korean += slot_texts[piece.slot].korean;
+    if (piece.type == Piece::Type::slot) {
+      words_before[piece.slot] = spaces_in(sentence.korean);
+      sentence.korean += slot_texts[piece.slot].korean;
+    }
     if (piece.type == Piece::Type::choice) sentence.korean += particle(sentence.korean, piece.text);
   }
   for (auto piece = english_.rbegin(); piece != english_.rend(); ++piece) {
@@ -191,6 +198,14 @@ Rendering ParsedTemplate::render(std::span<const int> values) const {
     if (piece->type == Piece::Type::choice)
       text = article(std::string_view(sentence.english).substr(1));
     sentence.english = text + sentence.english;
+    if (piece->type == Piece::Type::slot) words_from[piece->slot] = spaces_in(sentence.english);
+  }
+  const int all_spaces = spaces_in(sentence.english);
+  for (std::size_t slot = 0; slot < slot_texts.size(); ++slot) {
+    for (const WordLink& link : slot_texts[slot].links) {
+      sentence.links.push_back(
+          {words_before[slot] + link.source, all_spaces - words_from[slot] + link.target});
+    }
   }
   sentence.english[0] =
       static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.english[0])));

@@ -1,4 +1,6 @@
-// The words of the demo's sentences. Within a list, all words are different in both languages.
+// The words of the demo's sentences, with marks where it is not clear which words of both languages
+// belong together (linked() in demo/slots.h). Within a list, all words are different in both
+// languages.
 #pragma once
 
 #include <array>
@@ -64,7 +66,7 @@ inline constexpr auto kEvents = std::to_array<Word>({
     {"시험", "the exam"},
     {"전시회", "the exhibition"},
     {"결혼식", "the wedding"},
-    {"생일 파티", "the birthday party"},
+    {"생일|a 파티|b", "the birthday|a party|b"},
     {"강연", "the lecture"},
     {"경기", "the game"},
     {"면접", "the interview"},
@@ -75,7 +77,7 @@ inline constexpr auto kEvents = std::to_array<Word>({
     {"세미나", "the seminar"},
     {"연습", "the practice"},
     {"대회", "the contest"},
-    {"기자 회견", "the press conference"},
+    {"기자|a 회견|b", "the press|a conference|b"},
 });
 
 inline constexpr auto kItems = std::to_array<Word>({

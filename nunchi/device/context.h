@@ -74,7 +74,7 @@ class ContextBase {
     virtual void replay() = 0;
   };
   // Whether capture() may be called. True on a GPU, where launching a small kernel costs more than
-  // running it, unless a profile is set.
+  // running it, unless a profile or a trace is set.
   virtual bool can_replay() const { return false; }
   // Captures the kernels that `work` launches instead of running them. Memory that `work` allocates
   // belongs to the returned graph; all other memory that it reads or writes must not move. `work`

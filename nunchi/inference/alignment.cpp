@@ -1,50 +1,97 @@
 #include "nunchi/inference/alignment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 
 #include "nunchi/base/error.h"
+#include "nunchi/text/unicode.h"
 #include "nunchi/text/words.h"
 #include "nunchi/trace/trace.h"
 
 namespace nunchi {
 namespace {
 
-// The second-to-last layer with cross-attention, or the only one.
-const TapRecord& alignment_layer(const Trace& trace) {
-  std::vector<const TapRecord*> layers;
-  for (const TapRecord& record : trace.records()) {
-    if (record.part == "cross_attention") layers.push_back(&record);
+// Of the characters above U+007F.
+bool is_space_or_punctuation(char32_t c) {
+  constexpr char32_t kWordStart = 0x2581;  // ▁
+  return c < 0xC0 || (c >= 0x2000 && c < 0x2070) || c == kWordStart || (c >= 0x3000 && c < 0x3040);
+}
+
+bool has_letter_or_digit(std::string_view piece) {
+  while (!piece.empty()) {
+    const char32_t c = take_character(piece);
+    if (c < 0x80 ? std::isalnum(static_cast<int>(c)) != 0 : !is_space_or_punctuation(c))
+      return true;
   }
-  if (layers.empty())
-    throw Error("alignments need cross-attention, which this model does not have.");
-  return *layers[layers.size() > 1 ? layers.size() - 2 : 0];
+  return false;
 }
 
 }  // namespace
 
-std::vector<std::vector<float>> cross_attention(const TranslationModel& model, const Source& source,
-                                                std::span<const Tokens> targets,
-                                                const DecoderTokens& tokens) {
+AlignmentHeads default_alignment_heads(int layers, int heads) {
+  AlignmentHeads chosen;
+  for (int layer = std::max(0, layers - 2); layer < layers; ++layer) {
+    for (int head = 0; head < heads; ++head) chosen.push_back({layer, head});
+  }
+  return chosen;
+}
+
+std::span<const float> CrossAttention::of(const AlignmentHead& head) const {
+  const std::size_t size = targets * sources;
+  return std::span(weights).subspan(
+      size * (static_cast<std::size_t>(head.layer) * static_cast<std::size_t>(heads) +
+              static_cast<std::size_t>(head.head)),
+      size);
+}
+
+std::vector<CrossAttention> cross_attention(const TranslationModel& model, const Source& source,
+                                            std::span<const Tokens> targets,
+                                            const DecoderTokens& tokens) {
   Trace trace({Tap::attention_weights});
   {
     const TraceScope scope(source.context(), trace);
     model.loss(make_pair_batch(source, targets, model.target_vocabulary(), {.tokens = tokens}), {});
   }
-  const TapRecord& layer = alignment_layer(trace);
-  std::vector<std::vector<float>> means;
-  for (std::size_t b = 0; b < targets.size(); ++b) {
-    const auto size = static_cast<std::size_t>(layer.lengths[b]) *
-                      static_cast<std::size_t>(layer.key_lengths[b]);  // weights of one head
-    const float* weights = layer.values.data() + layer.offsets[b];
-    std::vector<float>& mean = means.emplace_back(size, 0.0f);
-    for (int h = 0; h < layer.heads; ++h) {
-      for (std::size_t i = 0; i < size; ++i) {
-        mean[i] +=
-            weights[static_cast<std::size_t>(h) * size + i] / static_cast<float>(layer.heads);
-      }
+  std::vector<CrossAttention> pairs(targets.size());
+  for (const TapRecord& layer : trace.records()) {
+    if (layer.part != "cross_attention" && layer.part != "state_attention") continue;
+    for (std::size_t b = 0; b < pairs.size(); ++b) {
+      CrossAttention& pair = pairs[b];
+      ++pair.layers;
+      pair.heads = layer.heads;
+      pair.targets = static_cast<std::size_t>(layer.lengths[b]);
+      pair.sources = static_cast<std::size_t>(layer.key_lengths[b]);
+      const auto begin = layer.values.begin() + layer.offsets[b];
+      const auto size = static_cast<std::ptrdiff_t>(pair.targets * pair.sources) * layer.heads;
+      pair.weights.insert(pair.weights.end(), begin, begin + size);
     }
   }
-  return means;
+  if (!pairs.empty() && pairs.front().layers == 0)
+    throw Error("alignments need cross-attention, which this model does not have.");
+  return pairs;
+}
+
+std::vector<float> alignment_weights(const CrossAttention& attention, const AlignmentHeads& heads) {
+  if (heads.empty()) {
+    return alignment_weights(attention, default_alignment_heads(attention.layers, attention.heads));
+  }
+  std::vector<float> mean(attention.targets * attention.sources, 0.0f);
+  for (const AlignmentHead& head : heads) {
+    if (head.layer < 0 || head.layer >= attention.layers || head.head < 0 ||
+        head.head >= attention.heads) {
+      throw Error(fmt::format(
+          "alignment_heads of generation_config.json names layer {} and head {}, but this model "
+          "has {} layers and {} heads; both are counted from 0.",
+          head.layer, head.head, attention.layers, attention.heads));
+    }
+    const std::span<const float> weights = attention.of(head);
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      mean[i] += weights[i] / static_cast<float>(heads.size());
+    }
+  }
+  return mean;
 }
 
 AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
@@ -61,13 +108,17 @@ AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
                          .last_target = pieces.last_target};
   const std::size_t width = sources.texts.size();
   merged.weights.assign(targets.texts.size() * width, 0.0f);
-  for (std::size_t t = 0; t < rows; ++t) {
-    const auto row = static_cast<std::size_t>(targets.word_of_piece[t]);
-    const auto pieces_of_word = static_cast<float>(targets.sizes[row]);
+  std::size_t begin = 0;  // the first piece of the word
+  for (std::size_t word = 0; word < targets.texts.size(); ++word) {
+    const std::size_t end = begin + static_cast<std::size_t>(targets.sizes[word]);
+    std::size_t t = begin;
+    while (t < end && !has_letter_or_digit(pieces.targets[t])) ++t;
+    if (t == end) t = begin;
     for (std::size_t s = 0; s < columns; ++s) {
-      merged.weights[row * width + static_cast<std::size_t>(sources.word_of_piece[s])] +=
-          pieces.weights[t * columns + s] / pieces_of_word;
+      merged.weights[word * width + static_cast<std::size_t>(sources.word_of_piece[s])] +=
+          pieces.weights[t * columns + s];
     }
+    begin = end;
   }
   return merged;
 }

@@ -33,7 +33,7 @@ Translator Ensemble::translator(const TranslatorOptions& options) const {
     const ModelFolder& folder = *shared_->folders[i];
     models.push_back({folder.model(), folder.tokenizers(), shared_->paths[i].string()});
   }
-  return {context(), models, options};
+  return {context(), models, with_alignment_heads(options, *shared_->folders.front())};
 }
 
 }  // namespace nunchi

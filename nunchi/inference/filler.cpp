@@ -28,6 +28,18 @@ std::string with_symbol(std::string text, const std::string& symbol) {
 
 }  // namespace
 
+// Drops the space piece before a mask: in training a mask includes the space.
+Tokens tokens_with_masks(const Tokenizer& tokenizer, std::int32_t mask, const std::string& text) {
+  Tokens tokens;
+  for (const std::int32_t token : tokenizer.encode(with_symbol(text, tokenizer.piece(mask)))) {
+    const bool after_space =
+        token == mask && !tokens.empty() && tokenizer.piece(tokens.back()) == kSpace;
+    if (after_space) tokens.pop_back();
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
 Filler::Filler(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
                const FillerOptions& options)
     : model_(as_masked_language_model(model)),
@@ -36,21 +48,12 @@ Filler::Filler(ContextBase& context, const Model& model, const Tokenizers& token
       top_(std::clamp<std::int64_t>(options.top, 1, model_.vocabulary())),
       mask_(mask_token(tokenizers.target())) {}
 
-// Drops the space piece before a mask: in training a mask includes the space.
 Filler::Line Filler::tokenize(const SourceLine& line) {
-  const Tokenizer& tokenizer = reader_.tokenizer();
   const auto max_tokens = static_cast<std::size_t>(reader_.max_length() - 2);
-  Tokens tokens, rest;
-  for (const std::int32_t token :
-       tokenizer.encode(with_symbol(line.text, tokenizer.piece(mask_)))) {
-    if (!rest.empty() || tokens.size() == max_tokens) {
-      rest.push_back(token);
-      continue;
-    }
-    const bool after_space =
-        token == mask_ && !tokens.empty() && tokenizer.piece(tokens.back()) == kSpace;
-    if (after_space) tokens.pop_back();
-    tokens.push_back(token);
+  Tokens tokens = tokens_with_masks(reader_.tokenizer(), mask_, line.text), rest;
+  if (tokens.size() > max_tokens) {
+    rest.assign(tokens.begin() + static_cast<std::ptrdiff_t>(max_tokens), tokens.end());
+    tokens.resize(max_tokens);
   }
   const SourceLine source{.text = line.text, .cut = line.cut || !rest.empty()};
   return {reader_.enclose(source, tokens), std::move(rest)};

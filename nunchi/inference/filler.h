@@ -29,6 +29,10 @@ struct FilledLine {
   std::int64_t unread_masks = 0;  // masks beyond the maximum length, which stay in the text
 };
 
+// The tokens of a text, without <s> and </s>, in which any known spelling of the mask becomes the
+// tokenizer's `mask`.
+Tokens tokens_with_masks(const Tokenizer& tokenizer, std::int32_t mask, const std::string& text);
+
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 //
 // A mask is one token together with the space before it: "a [MASK]" can become "a debate", and

@@ -34,13 +34,6 @@ std::size_t settled_bytes(std::string_view text, std::span<const std::string> st
   return length;
 }
 
-// The token that ends a text; kNoToken: none.
-std::int32_t end_token(const Tokenizers& tokenizers, const GeneratorOptions& options) {
-  const bool is_line_break = tokenizers.decoder().end == tokenizers.target().line_end() &&
-                             tokenizers.generation_tokens().end == kNoToken;
-  return options.stop_at_end && !is_line_break ? tokenizers.decoder().end : kNoToken;
-}
-
 SearchOptions checked(const GeneratorOptions& options) {
   for (const std::string& stop : options.stops) {
     if (stop.empty()) throw UsageError("a stop cannot be empty.");
@@ -49,6 +42,27 @@ SearchOptions checked(const GeneratorOptions& options) {
 }
 
 }  // namespace
+
+Tokens prompt_tokens(const Tokenizer& tokenizer, std::string_view text) {
+  Tokens tokens;
+  for (std::string_view rest = text;;) {
+    const std::size_t end = rest.find('\n');
+    const Tokens line = tokenizer.encode(rest.substr(0, end));
+    tokens.insert(tokens.end(), line.begin(), line.end());
+    if (end == rest.npos) break;
+    tokens.push_back(tokenizer.line_end());
+    rest.remove_prefix(end + 1);
+  }
+  if (tokens.empty()) tokens.push_back(tokenizer.line_end());
+  return tokens;
+}
+
+DecoderTokens continuation_tokens(const Tokenizers& tokenizers, bool stop_at_end) {
+  const bool is_line_break = tokenizers.decoder().end == tokenizers.target().line_end() &&
+                             tokenizers.generation_tokens().end == kNoToken;
+  return {.end = stop_at_end && !is_line_break ? tokenizers.decoder().end : kNoToken,
+          .suppressed = tokenizers.decoder().suppressed};
+}
 
 // A text that is being generated.
 struct Generator::Text {
@@ -69,7 +83,7 @@ Generator::Generator(ContextBase& context, const Model& model, const Tokenizers&
       context_(context),
       tokenizer_(tokenizers.target()),
       options_(options),
-      tokens_{.end = end_token(tokenizers, options), .suppressed = tokenizers.decoder().suppressed},
+      tokens_(continuation_tokens(tokenizers, options.stop_at_end)),
       searcher_(model_, context_, checked(options)) {
   tokenizers.check_fit(model, "the generator");
   if (model_.max_length() < 2)
@@ -79,17 +93,7 @@ Generator::Generator(ContextBase& context, const Model& model, const Tokenizers&
 Generator::Text Generator::start_text(const Prompt& prompt) {
   if (!is_valid_utf8(prompt.text)) ++counts_.repaired;
   counts_.lost += prompt.cut ? 1 : 0;
-  // Each line is encoded separately, as in training. An empty prompt is the end of a line.
-  Tokens tokens;
-  for (std::string_view rest = prompt.text;;) {
-    const std::size_t end = rest.find('\n');
-    const Tokens line = tokenizer_.encode(rest.substr(0, end));
-    tokens.insert(tokens.end(), line.begin(), line.end());
-    if (end == rest.npos) break;
-    tokens.push_back(tokenizer_.line_end());
-    rest.remove_prefix(end + 1);
-  }
-  if (tokens.empty()) tokens.push_back(tokenizer_.line_end());
+  Tokens tokens = prompt_tokens(tokenizer_, prompt.text);
   if (static_cast<std::int64_t>(tokens.size()) >= model_.max_length()) ++counts_.cut;
   Text text{.prompt_tokens = tokens.size(),
             .prompt_bytes = text_of(tokenizer_, tokens).size(),

@@ -49,6 +49,13 @@ struct PromptCounts {
   std::int64_t lost = 0;      // the reader dropped the end (Prompt::cut)
 };
 
+// The tokens of a prompt. Each line is encoded separately, as in training. An empty prompt is the
+// end of a line.
+Tokens prompt_tokens(const Tokenizer& tokenizer, std::string_view text);
+// The special tokens of a continuation: it has no start token, because a text begins with its
+// prompt. See GeneratorOptions::stop_at_end.
+DecoderTokens continuation_tokens(const Tokenizers& tokenizers, bool stop_at_end = true);
+
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 //
 // Texts may grow longer than the model's context: when it is full, the model continues from the

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "nunchi/decoding/searcher.h"
+#include "nunchi/models/format/alignment_heads.h"
 #include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
@@ -28,11 +29,21 @@ class ModelFolder {
   const Tokenizers& tokenizers() const { return tokenizers_; }
   // From generation_config.json; defaults if the folder has none.
   const SearchOptions& search() const { return search_; }
+  // From the same file; none if it does not name them.
+  const AlignmentHeads& alignment_heads() const { return alignment_heads_; }
 
  private:
   std::unique_ptr<Model> model_;
   Tokenizers tokenizers_;
   SearchOptions search_;
+  AlignmentHeads alignment_heads_;
 };
+
+// The options of a Translator or Scorer, with the folder's alignment heads unless others are given.
+template <class Options>
+Options with_alignment_heads(Options options, const ModelFolder& folder) {
+  if (options.alignment_heads.empty()) options.alignment_heads = folder.alignment_heads();
+  return options;
+}
 
 }  // namespace nunchi

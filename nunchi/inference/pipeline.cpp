@@ -20,7 +20,7 @@ Pipeline Pipeline::worker(int threads) const {
 }
 
 Translator Pipeline::translator(const TranslatorOptions& options) const {
-  return {context(), model(), tokenizers(), options};
+  return {context(), model(), tokenizers(), with_alignment_heads(options, shared_->folder)};
 }
 
 Generator Pipeline::generator(const GeneratorOptions& options) const {
@@ -40,6 +40,10 @@ LineClassifier Pipeline::classifier(const ReaderOptions& options) const {
 }
 
 Scorer Pipeline::scorer(const ScorerOptions& options) const {
+  return {context(), model(), tokenizers(), with_alignment_heads(options, shared_->folder)};
+}
+
+Inspector Pipeline::inspector(const InspectorOptions& options) const {
   return {context(), model(), tokenizers(), options};
 }
 

@@ -15,6 +15,7 @@
 #include "nunchi/inference/embedder.h"
 #include "nunchi/inference/filler.h"
 #include "nunchi/inference/generator.h"
+#include "nunchi/inference/inspector.h"
 #include "nunchi/inference/line_classifier.h"
 #include "nunchi/inference/model_folder.h"
 #include "nunchi/inference/scorer.h"
@@ -62,6 +63,8 @@ class Pipeline {
   LineClassifier classifier(const ReaderOptions& options = {}) const;
   Scorer scorer(const ScorerOptions& options = {}) const;
   LineScorer line_scorer(const ScorerOptions& options = {}) const;
+  Inspector inspector() const { return inspector({.search = search()}); }
+  Inspector inspector(const InspectorOptions& options) const;
 
  private:
   // The weights and the context that they were allocated in; never changed after loading.

@@ -100,11 +100,11 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
       rest = rest.subspan(labels.size());
     }
     if (!options_.alignment) continue;
-    const auto weights = cross_attention(model_, source, batch_targets, tokenizers_.decoder());
+    const auto attentions = cross_attention(model_, source, batch_targets, tokenizers_.decoder());
     for (std::size_t b = 0; b < indices.size(); ++b) {
       PairScore& score = scores[indices[b]];
       score.attention = {.targets = score.pieces,
-                         .weights = weights[b],
+                         .weights = alignment_weights(attentions[b], options_.alignment_heads),
                          .last_source = LastPiece::end_token,
                          .last_target = LastPiece::end_token};
       for (const std::int32_t id : batch_sources[b]) {

@@ -36,9 +36,10 @@ struct ScoreTotals {
 };
 
 struct ScorerOptions {
-  std::int64_t max_length = 1024;    // tokens of a side; longer sides are cut
-  std::int64_t batch_tokens = 4096;  // target tokens of a batch, approximately
-  bool alignment = false;            // of Scorer: fill PairScore::attention
+  std::int64_t max_length = 1024;       // tokens of a side; longer sides are cut
+  std::int64_t batch_tokens = 4096;     // target tokens of a batch, approximately
+  bool alignment = false;               // of Scorer: fill PairScore::attention
+  AlignmentHeads alignment_heads = {};  // none: those of the folder, if it names them
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.

@@ -320,14 +320,14 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
   std::vector<Tokens> targets;
   for (const Hypothesis& hypothesis : found) targets.push_back(hypothesis.tokens);
   const std::vector<Tokens> sources(found.size(), source);
-  const auto weights = cross_attention(
+  const auto attentions = cross_attention(
       model, make_token_batch(context_, sources, model.input_sizes().source_vocabulary), targets,
       tokenizers().decoder());
   for (std::size_t i = 0; i < found.size(); ++i) {
     AttentionMatrix& attention = translations[i].attention;
     attention = {.sources = pieces,
                  .targets = translations[i].pieces,
-                 .weights = weights[i],
+                 .weights = alignment_weights(attentions[i], options_.alignment_heads),
                  .last_source = LastPiece::end_token,
                  .last_target = translations[i].last_piece};
     // A translation that was cut at its maximum length has no piece, and so no row, for its end.

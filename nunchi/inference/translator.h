@@ -30,7 +30,8 @@ struct TranslatorOptions {
   std::int64_t max_source_length = 1024;  // tokens of a source or prefix; longer ones are cut
   std::int64_t batch_tokens = 2048;       // source tokens of a batch, approximately
   std::int64_t batch_sentences = 64;
-  bool alignment = false;  // fill Translation::attention
+  bool alignment = false;               // fill Translation::attention
+  AlignmentHeads alignment_heads = {};  // none: those of the folder, if it names them
   // Terms to look for in every line; null: none. Lines with terms, these or others, are searched
   // with a beam of at least term_beam() hypotheses.
   std::shared_ptr<const TermList> terms = nullptr;

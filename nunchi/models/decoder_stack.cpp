@@ -35,7 +35,7 @@ Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory
   const Variable all_kv = memory_projection_(memory.rows);
   std::vector<Variable> memory_kv;
   for (std::size_t i = 0; i < layers_.size(); ++i) memory_kv.push_back(layer_memory_kv(all_kv, i));
-  return layers_(modules_.embedding(target.ids, target.rows, modules_.position),
+  return layers_(modules_.embedding(target.ids, target.rows, modules_.position, "decoder"),
                  {.rows = target.rows, .memory_kv = memory_kv, .memory = &memory.batch});
 }
 
@@ -66,6 +66,7 @@ void DecoderStack::add_memory(SequenceModel::State& any_state, const Memory& mem
 
 Tensor DecoderStack::step(SequenceModel::State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<MemoryState&>(any_state);
+  const nn::TraceStep traced(tokens);
   const auto [step, embedded] = state.cache.extend(tokens, modules_.embedding, modules_.position);
   const Variable hidden = layers_(
       embedded,

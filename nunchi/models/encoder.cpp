@@ -8,7 +8,7 @@ namespace nunchi {
 Variable Encoder::embedded(const Source& source) const {
   if (modules_.feature_embedding == nullptr) {
     const TokenBatch& tokens = token_source(source, modules_.input_sizes.source_vocabulary);
-    return (*modules_.token_embedding)(tokens.ids, tokens.rows, modules_.position);
+    return (*modules_.token_embedding)(tokens.ids, tokens.rows, modules_.position, "encoder");
   }
   const FeatureBatch& features = feature_source(source, modules_.input_sizes.source_feature_width);
   return (*modules_.feature_embedding)(features.values, features.rows, modules_.position);

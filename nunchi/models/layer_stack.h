@@ -52,10 +52,10 @@ class LayerStack {
 
   // Embedded rows [T, C] → hidden rows [T, C].
   Variable operator()(const Variable& embedded, const StackInput& in) const {
-    const bool traced = in.step == nullptr;
-    if (traced) write_to_trace(Tap::embedding, {name_, -1, ""}, embedded.value(), in.rows);
-    ResidualStream stream{.kind = traced ? StreamRows::sentences : StreamRows::decode_step,
-                          .value = embedded};
+    write_to_trace(Tap::embedding, {name_, -1, ""}, embedded.value(), in.rows);
+    ResidualStream stream{
+        .kind = in.step == nullptr ? StreamRows::sentences : StreamRows::decode_step,
+        .value = embedded};
     const bool many_tokens = in.step == nullptr || !in.step->one_each;
     WorkProgress* const progress =
         many_tokens ? WorkProgress::for_rows(embedded.value().context(), in.rows.capacity)
@@ -67,7 +67,7 @@ class LayerStack {
     if (progress != nullptr) progress->clear();
     Variable hidden = end_(std::move(stream), in.rows);
     if (output_scale_ != 1) hidden = scale(hidden, output_scale_);
-    if (traced) write_to_trace(Tap::stack_output, {name_, -1, ""}, hidden.value(), in.rows);
+    write_to_trace(Tap::stack_output, {name_, -1, ""}, hidden.value(), in.rows);
     return hidden;
   }
 

@@ -4,12 +4,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "nunchi/models/model_config.h"
 #include "nunchi/nn/parameters.h"
 
 namespace nunchi {
+
+namespace nn {
+class Position;
+}
 
 // The maximum length of a sentence for models without a limit.
 inline constexpr std::int64_t kUnlimitedLength = std::int64_t{1} << 20;
@@ -29,6 +34,9 @@ class Model {
   // Whether the parameter belongs to one task (the labels of a classifier). A run that starts from
   // a model of another task initialises it anew.
   virtual bool belongs_to_task(const std::string& /*parameter*/) const { return false; }
+
+  // The position encoding of the stack "encoder" or "decoder"; null: it has none.
+  virtual const nn::Position* position(std::string_view /*stack*/) const { return nullptr; }
 
   nn::Parameters& parameters() { return parameters_; }
   const nn::Parameters& parameters() const { return parameters_; }

@@ -48,19 +48,28 @@ struct Heads {
 Variable attend(const Heads& heads, const Ragged& queries, const Ragged& keys,
                 const AttentionOptions& options, const TapLocation& location) {
   const auto& [q, k, v] = heads;
-  if (Trace* trace = q.value().context().trace()) {
-    trace->write(Tap::query, location, q.value(), queries);
-    trace->write(Tap::key, location, k.value(), keys);
-    trace->write(Tap::value, location, v.value(), keys);
-    trace->compute_and_write_attention_weights(location, q.value(), k.value(), queries, keys,
-                                               options);
-  }
-  return attention(q, k, v, queries, keys, options);
+  const Variable context = attention(q, k, v, queries, keys, options);
+  Trace* const trace = q.value().context().trace();
+  if (trace == nullptr) return context;
+  trace->write(Tap::query, location, q.value(), queries);
+  trace->write(Tap::key, location, k.value(), keys);
+  trace->write(Tap::value, location, v.value(), keys);
+  trace->write_attention(location, {q.value(), k.value(), options}, queries, keys);
+  return trace->watch_context(location, {context, v.value(), options.heads}, queries, keys);
+}
+
+// Writes the taps of a decode step whose rows see these `keys` of all cached ones, heads.k.
+void trace_step(const TracedHeads& heads, const VisibleKeys& keys, const Ragged& rows,
+                const TapLocation& location) {
+  Trace* const trace = heads.q.context().trace();
+  if (trace == nullptr) return;
+  trace->write(Tap::query, location, heads.q, rows);
+  trace->write_attention(location, heads, keys);
 }
 
 // Attention of the hypotheses' newest tokens over the cache. Adds their keys and values to it.
 Variable attend_cached(const Heads& heads, const DecodeStep& step, const Tensor& cache,
-                       const AttentionOptions& options) {
+                       const AttentionOptions& options, const TapLocation& location) {
   const Tensor &k = heads.k.value(), &v = heads.v.value();
   const std::int64_t width = k.size(1);
   const Tensor keys = cache.columns(0, width), values = cache.columns(width, width);
@@ -71,8 +80,21 @@ Variable attend_cached(const Heads& heads, const DecodeStep& step, const Tensor&
     scatter_rows(k, step.rows, step.row_slot, keys);
     scatter_rows(v, step.rows, step.row_slot, values);
   }
-  return Variable(
+  const Variable context(
       decode_attention({heads.q.value(), keys, values}, step.rows, step.past, options, newest));
+  trace_step({heads.q.value(), keys, options}, step.past, step.rows, location);
+  write_to_trace(Tap::key, location, k, step.rows);
+  write_to_trace(Tap::value, location, v, step.rows);
+  return context;
+}
+
+// The same over the memory of each hypothesis' source.
+Variable attend_memory(const Heads& heads, const DecodeStep& step, const AttentionOptions& options,
+                       const TapLocation& location) {
+  const Variable context(decode_attention({heads.q.value(), heads.k.value(), heads.v.value()},
+                                          step.rows, step.memory, options));
+  trace_step({heads.q.value(), heads.k.value(), options}, step.memory, step.rows, location);
+  return context;
 }
 
 Branch project_output(const Variable& context, const Linear& output, const LayerInput& in,
@@ -112,7 +134,7 @@ Branch SelfAttention::operator()(LazyNorm& x, const LayerInput& in,
   const AttentionOptions options = this->options(x.context());
   const Variable context = in.step == nullptr
                                ? attend({q, k, v}, in.rows, in.rows, options, location)
-                               : attend_cached({q, k, v}, *in.step, in.cache, options);
+                               : attend_cached({q, k, v}, *in.step, in.cache, options, location);
   return project_output(context, output_, in, location);
 }
 
@@ -135,8 +157,7 @@ Branch CrossAttention::operator()(LazyNorm& x, const LayerInput& in,
                  v = in.memory_kv.columns(key_width_, key_width_);
   const Variable context = in.step == nullptr
                                ? attend({q, k, v}, in.rows, *in.memory, options_, location)
-                               : Variable(decode_attention({q.value(), k.value(), v.value()},
-                                                           in.rows, in.step->memory, options_));
+                               : attend_memory({q, k, v}, *in.step, options_, location);
   return project_output(context, output_, in, location);
 }
 

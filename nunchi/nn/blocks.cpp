@@ -12,6 +12,13 @@ FeedForward::Options feed_forward_options(const BlockConfig& config) {
           .init = config.init};
 }
 
+// A sub-layer with its residual connection and norm.
+ResidualStream run(const Residual& around, const auto& sub_layer, ResidualStream stream,
+                   const LayerInput& in, const TapLocation& location) {
+  return around(std::move(stream), in, location,
+                [&](LazyNorm& x) { return sub_layer(x, in, location); });
+}
+
 }  // namespace
 
 AttentionConfig BlockConfig::attention(AttentionMask attention_mask) const {
@@ -36,12 +43,10 @@ EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name,
       around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}
 
 ResidualStream EncoderLayer::operator()(ResidualStream stream, const LayerInput& in) const {
-  stream = around_self_attention_(std::move(stream), in.rows, [&](LazyNorm& x) {
-    return self_attention_(x, in, {stack_, in.layer, "self_attention"});
-  });
-  stream = around_feed_forward_(std::move(stream), in.rows, [&](LazyNorm& x) {
-    return feed_forward_(x, in, {stack_, in.layer, "feed_forward"});
-  });
+  stream = run(around_self_attention_, self_attention_, std::move(stream), in,
+               {stack_, in.layer, "self_attention"});
+  stream = run(around_feed_forward_, feed_forward_, std::move(stream), in,
+               {stack_, in.layer, "feed_forward"});
   write_to_trace(Tap::layer_output, {stack_, in.layer, ""}, stream, in);
   return stream;
 }
@@ -58,15 +63,12 @@ DecoderLayer::DecoderLayer(Parameters& parameters, const std::string& name,
       around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}
 
 ResidualStream DecoderLayer::operator()(ResidualStream stream, const LayerInput& in) const {
-  stream = around_self_attention_(std::move(stream), in.rows, [&](LazyNorm& x) {
-    return self_attention_(x, in, {"decoder", in.layer, "self_attention"});
-  });
-  stream = around_cross_attention_(std::move(stream), in.rows, [&](LazyNorm& x) {
-    return cross_attention_(x, in, {"decoder", in.layer, "cross_attention"});
-  });
-  stream = around_feed_forward_(std::move(stream), in.rows, [&](LazyNorm& x) {
-    return feed_forward_(x, in, {"decoder", in.layer, "feed_forward"});
-  });
+  stream = run(around_self_attention_, self_attention_, std::move(stream), in,
+               {"decoder", in.layer, "self_attention"});
+  stream = run(around_cross_attention_, cross_attention_, std::move(stream), in,
+               {"decoder", in.layer, "cross_attention"});
+  stream = run(around_feed_forward_, feed_forward_, std::move(stream), in,
+               {"decoder", in.layer, "feed_forward"});
   write_to_trace(Tap::layer_output, {"decoder", in.layer, ""}, stream, in);
   return stream;
 }

@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/trace/trace.h"
+
 namespace nunchi::nn {
 
 Embedding::Embedding(Parameters& parameters, Variable table, const Options& options)
@@ -17,14 +21,38 @@ nunchi::Embedding Embedding::parameters(const Tensor& ids, const Ragged& batch,
           .dropout = dropout_};
 }
 
-Variable Embedding::operator()(const Tensor& ids, const Ragged& batch,
-                               const Position& position) const {
+Variable Embedding::operator()(const Tensor& ids, const Ragged& batch, const Position& position,
+                               std::string_view stack) const {
+  if (ids.context().trace() != nullptr) trace(ids, batch, position, stack);
   return embedding(ids, batch, parameters(ids, batch, position));
 }
 
 Variable Embedding::step(const Tensor& ids, const Ragged& rows, const Position& position,
                          const kernels::ExtendSlots& slots) const {
-  return Variable(embed_step(ids, rows, parameters(ids, rows, position), slots));
+  const Variable embedded(embed_step(ids, rows, parameters(ids, rows, position), slots));
+  // The kernel has set the positions of the rows.
+  if (ids.context().trace() != nullptr) trace(ids, rows, position, "decoder");
+  return embedded;
+}
+
+void Embedding::trace(const Tensor& ids, const Ragged& batch, const Position& position,
+                      std::string_view stack) const {
+  const TapePause pause(ids.context());
+  const Variable tokens = embedding(ids, batch, {.table = table_, .scale = scale_});
+  write_to_trace(Tap::token_embedding, {stack, -1, ""}, tokens.value(), batch);
+  trace_positions(ids.context(), batch, position, stack);
+}
+
+void trace_positions(ContextBase& context, const Ragged& batch, const Position& position,
+                     std::string_view stack) {
+  const Variable table = position.embed(context, batch.max_length);
+  if (!table.defined()) return;
+  // Positions are added to rows of zeros.
+  const TapePause pause(context);
+  const Tensor rows =
+      zeros(context, table.value().dtype(), {batch.capacity, table.value().size(1)});
+  write_to_trace(Tap::position, {stack, -1, ""},
+                 add_positions(Variable(rows), batch, table, {}).value(), batch);
 }
 
 }  // namespace nunchi::nn

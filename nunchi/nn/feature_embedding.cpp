@@ -1,7 +1,9 @@
 #include "nunchi/nn/feature_embedding.h"
 
+#include "nunchi/nn/embedding.h"
 #include "nunchi/ops/embedding.h"
 #include "nunchi/ops/tensors.h"
+#include "nunchi/trace/trace.h"
 
 namespace nunchi::nn {
 
@@ -16,8 +18,13 @@ Variable FeatureEmbedding::operator()(const Tensor& values, const Ragged& batch,
   const Tensor rows = Tensor::empty(
       values.context(), projection_.parameters().weight.value().dtype(), values.shape());
   convert(values, rows);
-  return add_positions(projection_(Variable(rows)), batch,
-                       position.embed(values.context(), batch.max_length), dropout_);
+  const Variable projected = projection_(Variable(rows));
+  if (values.context().trace() != nullptr) {
+    write_to_trace(Tap::token_embedding, {"encoder", -1, ""}, projected.value(), batch);
+    trace_positions(values.context(), batch, position, "encoder");
+  }
+  return add_positions(projected, batch, position.embed(values.context(), batch.max_length),
+                       dropout_);
 }
 
 }  // namespace nunchi::nn

@@ -1,5 +1,6 @@
 #include "nunchi/nn/feed_forward.h"
 
+#include "nunchi/autograd/tape.h"
 #include "nunchi/ops/feed_forward.h"
 
 namespace nunchi::nn {
@@ -31,7 +32,14 @@ Branch FeedForward::operator()(LazyNorm& x, const LayerInput& in,
     return {activation(up_(x), in.rows, activation_, dropout_), down_.parameters()};
   };
   Branch branch = run();
-  write_to_trace(Tap::feed_forward, location, branch, in);
+  if (const Trace* trace = x.context().trace()) {
+    if (trace->wants(Tap::feed_forward_hidden)) {
+      const TapePause pause(x.context());
+      write_to_trace(Tap::feed_forward_hidden, location,
+                     activation(up_(x.rows()), in.rows, activation_, dropout_), in);
+    }
+    write_to_trace(Tap::feed_forward, location, branch, in);
+  }
   return branch;
 }
 

@@ -24,12 +24,25 @@ struct LayerInput {
   const Ragged* memory = nullptr;
 };
 
-// Write to the context's trace if there is one. Decode steps are not traced: their rows are not
-// grouped into sentences.
+// Write to the context's trace if there is one.
 void write_to_trace(Tap tap, const TapLocation& location, const Variable& rows,
                     const LayerInput& in);
-void write_to_trace(Tap tap, const TapLocation& location, Branch& branch, const LayerInput& in);
-void write_to_trace(Tap tap, const TapLocation& location, ResidualStream& stream,
+void write_to_trace(Tap tap, const TapLocation& location, const Branch& branch,
                     const LayerInput& in);
+void write_to_trace(Tap tap, const TapLocation& location, const ResidualStream& stream,
+                    const LayerInput& in);
+
+// While it exists, the context's trace, if there is one, assigns what layers write to this step and
+// its hypotheses. Models create one around the layers of a decode step.
+class TraceStep {
+ public:
+  explicit TraceStep(const StepTokens& tokens);
+  ~TraceStep();
+  TraceStep(const TraceStep&) = delete;
+  TraceStep& operator=(const TraceStep&) = delete;
+
+ private:
+  Trace* trace_;
+};
 
 }  // namespace nunchi::nn

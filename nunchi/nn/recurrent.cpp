@@ -66,6 +66,7 @@ Variable RecurrentStack::step(const Variable& x, const Ragged& rows,
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     recurrent_step(out.value(), layers_[i], rows, before[i], after[i]);
     out = Variable(after[i].h);
+    write_to_trace(Tap::layer_output, {name_, static_cast<int>(i), ""}, out.value(), rows);
   }
   return out;
 }

@@ -27,6 +27,14 @@ ResidualStream Residual::output(LazyNorm& x, Branch branch) const {
   return stream;
 }
 
+void Residual::trace(LazyNorm& x, const ResidualStream& result, const LayerInput& in,
+                     const TapLocation& location) const {
+  const auto [sum, rows] = peek(result, in.rows);
+  const bool post = placement_ == NormPlacement::post;
+  nunchi::write_to_trace(Tap::residual_sum, location, sum, in.rows);
+  nunchi::write_to_trace(Tap::norm_output, location, post ? rows : x.rows().value(), in.rows);
+}
+
 StreamEnd::StreamEnd(Parameters& parameters, const std::string& name,
                      const Residual::Options& options) {
   if (options.placement == NormPlacement::pre) {

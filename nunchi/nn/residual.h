@@ -7,8 +7,8 @@
 // in the same pass (ops/residual_stream.h).
 #pragma once
 
+#include "nunchi/nn/layer_input.h"
 #include "nunchi/nn/parameters.h"
-#include "nunchi/ops/residual_stream.h"
 
 namespace nunchi::nn {
 
@@ -31,15 +31,20 @@ class Residual {
 
   // Runs the sub-layer f: LazyNorm& [T, C] → Branch [T, C], and adds its branch to the stream.
   template <class F>
-  ResidualStream operator()(ResidualStream stream, const Ragged& batch, F&& f) const {
-    LazyNorm x = input(std::move(stream), batch);
+  ResidualStream operator()(ResidualStream stream, const LayerInput& in,
+                            const TapLocation& location, F&& f) const {
+    LazyNorm x = input(std::move(stream), in.rows);
     Branch branch = f(x);
-    return output(x, std::move(branch));
+    ResidualStream result = output(x, std::move(branch));
+    if (x.context().trace() != nullptr) trace(x, result, in, location);
+    return result;
   }
 
  private:
   LazyNorm input(ResidualStream stream, const Ragged& batch) const;
   ResidualStream output(LazyNorm& x, Branch branch) const;
+  void trace(LazyNorm& x, const ResidualStream& result, const LayerInput& in,
+             const TapLocation& location) const;
 
   NormPlacement placement_;
   Norm norm_;

@@ -33,6 +33,7 @@ class StateAttention {
   struct Options {
     StateScore score = StateScore::dot;
     std::int64_t width = 0;  // C
+    int layer = 0;           // of the decoder, whose output attends; for traces
   };
   StateAttention(Parameters& parameters, const std::string& name, const Options& options);
 
@@ -40,16 +41,19 @@ class StateAttention {
   StateMemory memory(const Variable& states) const;
   // hidden [T, C] → W_c context + W_h hidden + b [T, C], before its tanh.
   Variable operator()(const Variable& hidden, const Ragged& batch, const StateMemory& memory,
-                      const Ragged& source, const TapLocation& location) const;
+                      const Ragged& source) const;
   // The same for rows of a decode step, each over the memory of its sentence. `row_offsets` is 0,
   // 1, …, rows.capacity (i32).
   Variable step(const Variable& hidden, const Ragged& rows, const StateMemory& memory,
                 const VisibleKeys& keys, const Tensor& row_offsets) const;
 
  private:
+  Variable query(const Variable& hidden) const;
+  TracedHeads traced_heads(const Variable& q, const StateMemory& memory) const;
   Variable combine(const Variable& context, const Variable& hidden) const;
 
   StateScore score_;
+  TapLocation location_;
   Variable query_, key_, scorer_;  // additive score only: W [C, C], U [C, C], v [C]
   LinearSum join_;
 };

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "nunchi/autograd/tape.h"
 #include "nunchi/kernels/product.h"
 #include "nunchi/ops/decode/norm_linear.h"
 #include "nunchi/ops/tensors.h"
@@ -84,6 +85,12 @@ const Variable& Branch::rows() {
   return rows_;
 }
 
+Tensor Branch::peek() const {
+  if (rows_.defined()) return rows_.value();
+  const TapePause pause(context());
+  return linear(input_, last_).value();
+}
+
 ResidualStream Branch::added_to(const Variable& residual, StreamRows kind, const Dropout& dropout) {
   const bool fuses = kind == StreamRows::decode_step && !rows_.defined() &&
                      context().tape() == nullptr && !is_active(context(), dropout) &&
@@ -94,21 +101,23 @@ ResidualStream Branch::added_to(const Variable& residual, StreamRows kind, const
   return {.kind = kind, .value = residual, .branch = PendingBranch{rows(), dropout}};
 }
 
-Variable traced_rows(ResidualStream& stream, const Ragged& batch) {
-  if (stream.norm) {
-    const StreamRows kind = stream.kind;
-    LazyNorm x(std::move(stream), nullptr, batch);
-    stream = {.kind = kind, .value = x.rows()};
-  }
-  if (!stream.branch) return stream.value;
+PeekedStream peek(const ResidualStream& stream, const Ragged& batch) {
   const Tensor& value = stream.value.value();
-  const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
-  fill(ones, 1);
-  // Only the sum is used, so any norm will do.
-  const Norm unused{.kind = NormKind::rms, .gamma = Variable(ones)};
-  return residual_norm(Variable(value), Variable(stream.branch->rows.value()), batch, unused,
-                       stream.branch->dropout)
-      .sum;
+  if (!stream.norm && !stream.branch) return {value, value};
+  const TapePause pause(value.context());
+  const PendingBranch branch = stream.branch.value_or(PendingBranch{});
+  Norm norm;
+  if (stream.norm) {
+    norm = *stream.norm;
+  } else {
+    // Only the sum is used, so any norm will do.
+    const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
+    fill(ones, 1);
+    norm = {.kind = NormKind::rms, .gamma = Variable(ones)};
+  }
+  const ResidualNormResult result =
+      residual_norm(stream.value, branch.rows, batch, norm, branch.dropout);
+  return {result.sum.value(), (stream.norm ? result.out : result.sum).value()};
 }
 
 }  // namespace nunchi

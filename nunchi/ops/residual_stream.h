@@ -73,6 +73,8 @@ class Branch {
 
   ContextBase& context() const { return (rows_.defined() ? rows_ : input_).value().context(); }
   const Variable& rows();  // [T, C]
+  // The same rows for a trace: the branch stays as it is, and nothing is recorded.
+  Tensor peek() const;
 
   // The stream with this branch added to `residual` [T, C], or pending on it.
   ResidualStream added_to(const Variable& residual, StreamRows kind, const Dropout& dropout);
@@ -83,8 +85,12 @@ class Branch {
   Variable rows_;
 };
 
-// The stream's rows for a trace, [T, C]. A pending norm is computed, and `stream` continues with
-// its result. A branch without a norm is added for the trace only and stays pending.
-Variable traced_rows(ResidualStream& stream, const Ragged& batch);
+// The rows of a stream for a trace, [T, C]. The stream stays as it is: what is pending is computed
+// again later. Not recorded.
+struct PeekedStream {
+  Tensor sum;   // before the norm
+  Tensor rows;  // after it; the same if there is none
+};
+PeekedStream peek(const ResidualStream& stream, const Ragged& batch);
 
 }  // namespace nunchi

@@ -14,6 +14,12 @@ struct Words {
   std::vector<int> word_of_piece;  // the index of the word that contains each piece
 };
 
+// A target word and a source word that it translates: indices of words, from 0.
+struct WordLink {
+  int source = 0, target = 0;
+  bool operator==(const WordLink&) const = default;
+};
+
 // Whether the last piece of a sentence is its end token, whose name the tokenizer decides.
 enum class LastPiece : std::uint8_t { text, end_token };
 

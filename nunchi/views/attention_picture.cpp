@@ -10,6 +10,7 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/text/unicode.h"
+#include "nunchi/views/columns.h"
 
 namespace nunchi {
 namespace {
@@ -19,7 +20,6 @@ constexpr int kCellWidth = 3;  // two columns of shade and one for the star
 constexpr int kMaxHeadingLines = 10;
 constexpr int kMaxTargetWidth = 14;
 constexpr int kMaxSourceWidth = 10;  // for the source name at the end of a row
-constexpr std::string_view kEllipsis = "…";
 constexpr std::string_view kBar = "│";
 
 struct Shade {
@@ -42,44 +42,7 @@ void check_size(const AttentionMatrix& attention) {
               std::to_string(rows) + " targets and " + std::to_string(columns) + " sources.");
 }
 
-// ---- Text in columns ----
-
-// The characters of a text, each with the marks that combine with it.
-std::vector<std::string> glyphs_of(const std::string& text) {
-  std::vector<std::string> glyphs;
-  const std::string valid = repaired_utf8(text);
-  for (std::size_t begin = 0; begin < valid.size();) {
-    std::size_t end = begin + 1;
-    while (end < valid.size() && (static_cast<unsigned char>(valid[end]) & 0xC0u) == 0x80u) ++end;
-    std::string glyph = valid.substr(begin, end - begin);
-    const auto first = static_cast<unsigned char>(glyph[0]);
-    const bool c1 = first == 0xC2u && static_cast<unsigned char>(glyph[1]) < 0xA0u;
-    if (first < 0x20u || first == 0x7Fu || c1) glyph = "?";
-    if (display_width(glyph) == 0 && !glyphs.empty()) {
-      glyphs.back() += glyph;
-    } else {
-      glyphs.push_back(std::move(glyph));
-    }
-    begin = end;
-  }
-  return glyphs;
-}
-
-std::string spaces(int count) {
-  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
-}
-
-// The text, shortened with an ellipsis to at most `width` columns.
-std::string fit_to_width(const std::string& text, int width) {
-  const auto glyphs = glyphs_of(text);
-  std::string whole, cut;
-  for (const std::string& glyph : glyphs) {
-    if (display_width(whole) + display_width(glyph) < width) cut = whole + glyph;
-    whole += glyph;
-    if (display_width(whole) > width) return cut + std::string(kEllipsis);
-  }
-  return whole;
-}
+// ---- Headings ----
 
 // Whether the character is a digit or punctuation, which may share a line with another character.
 bool can_share_line(const std::string& glyph) {
@@ -146,13 +109,13 @@ std::vector<Row> rows_of(const AttentionMatrix& attention) {
   const std::size_t columns = attention.sources.size();
   std::vector<Row> rows;
   for (std::size_t i = 0; i < attention.targets.size(); ++i) {
-    Row row{fit_to_width(attention.targets[i], kMaxTargetWidth), "", std::nullopt,
+    Row row{fitted(attention.targets[i], kMaxTargetWidth), "", std::nullopt,
             std::span(attention.weights).subspan(i * columns, columns)};
     row.best = strongest_of(row.weights);
     if (row.best) {
       // Clamped, so that wrong weights cannot make lround() overflow.
       const double percent = std::clamp(100.0 * row.weights[*row.best], -999.0, 999.0);
-      row.strongest = fit_to_width(attention.sources[*row.best], kMaxSourceWidth) + " " +
+      row.strongest = fitted(attention.sources[*row.best], kMaxSourceWidth) + " " +
                       std::to_string(std::lround(percent)) + "%";
     }
     rows.push_back(std::move(row));

@@ -74,5 +74,33 @@ TEST(GenerationConfig, AlsoHoldsSpecialTokens) {
   EXPECT_TRUE(says(error_of([&] { load_generation_tokens(folder.path()); }), "whole numbers"));
 }
 
+TEST(GenerationConfig, AlsoHoldsTheHeadsThatAlignWords) {
+  const TemporaryFolder folder;
+  const GenerationTokens tokens{.end = 4, .suppressed = {3, 5}};
+  const AlignmentHeads heads{{2, 0}, {3, 11}};
+  save_generation_config({.beam_size = 5}, tokens, folder.path());
+  EXPECT_EQ(load_alignment_heads(folder.path()), AlignmentHeads());
+  save_alignment_heads(heads, folder.path());
+  EXPECT_EQ(load_alignment_heads(folder.path()), heads);
+  // The other keys are kept.
+  EXPECT_EQ(load_generation_config(folder.path()).beam_size, 5);
+  EXPECT_EQ(load_generation_tokens(folder.path()), tokens);
+  save_alignment_heads({}, folder.path());
+  EXPECT_EQ(content(folder / kGenerationConfig).find("alignment"), std::string::npos);
+  EXPECT_EQ(load_alignment_heads(folder / "missing"), AlignmentHeads());
+}
+
+TEST(GenerationConfig, RefusesHeadsThatAreNotPairs) {
+  const TemporaryFolder folder;
+  for (const char* wrong : {"3", "[3]", "[[1]]", "[[1, 2, 3]]", "[[1, -1]]", "[[1, \"a\"]]",
+                            "[[0, 70000]]", "{\"a\": 1}"}) {
+    write_text(folder / kGenerationConfig, std::string("{\"alignment_heads\": ") + wrong + "}");
+    for (const std::string& error : {error_of([&] { load_alignment_heads(folder.path()); }),
+                                     error_of([&] { load_generation_config(folder.path()); })}) {
+      EXPECT_TRUE(says(error, "'alignment_heads' must be a list of pairs")) << wrong << error;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nunchi::testing

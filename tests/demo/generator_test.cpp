@@ -38,6 +38,18 @@ TEST(DemoTemplates, FillInParticlesAndArticles) {
   EXPECT_EQ(text.english, "Umbrella: a Seoul");
 }
 
+TEST(DemoTemplates, LinkTheWordsOfTheirSlots) {
+  const ParsedTemplate parsed({"오늘은 {city}행 {time}에 {item}[을/를]",
+                               "today [a/an] {item} at {time} to {city}, please"});
+  const int three_twenty = (15 * 60 + 20 - 6 * 60) / 5;
+  const std::array<int, 3> values{0, three_twenty, 0};
+  const demo::Rendering text = parsed.render(values);
+  ASSERT_EQ(text.korean, "오늘은 서울행 오후 3시 20분에 우산을");
+  ASSERT_EQ(text.english, "Today an umbrella at 3:20 PM to Seoul, please");
+  const std::vector<WordLink> expected{{1, 7}, {3, 4}, {4, 4}, {2, 5}, {5, 2}};
+  EXPECT_EQ(text.links, expected);
+}
+
 TEST(DemoTemplates, RefuseMalformedPatterns) {
   const std::vector<Template> malformed{
       {"서울", "Seoul"},

@@ -2,14 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "nunchi/base/error.h"
 #include "nunchi/text/unicode.h"
 
 namespace nunchi::demo {
 namespace {
+
+std::vector<std::string> split(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
 
 // The English form of the value with this Korean form.
 std::string english_of(std::string_view kind, const std::string& korean) {
@@ -105,6 +113,61 @@ TEST(Slots, LengthsOfTimeAndNumbers) {
   EXPECT_EQ(english_of("temperature", "영하 1도"), "1 degree below zero");
   EXPECT_EQ(english_of("temperature", "0도"), "0 degrees");
   EXPECT_EQ(english_of("discount", "20퍼센트"), "20 percent");
+}
+
+// The links of the value with this Korean form: "3:20=3시 3:20=20분 PM=오후".
+std::string links_of(std::string_view kind, const std::string& korean) {
+  const SlotKind& slot = slot_kinds()[slot_kind(kind)];
+  for (int value = 0; value < slot.values; ++value) {
+    const Rendering text = slot.render(value);
+    if (text.korean != korean) continue;
+    const std::vector<std::string> source = split(text.korean), target = split(text.english);
+    std::string links;
+    for (const WordLink& link : text.links) {
+      links += (links.empty() ? "" : " ") + target.at(link.target) + "=" + source.at(link.source);
+    }
+    return links;
+  }
+  return "(no value reads " + korean + ")";
+}
+
+TEST(Slots, WordsAreLinkedWithTheWordsThatTheyTranslate) {
+  EXPECT_EQ(links_of("city", "서울"), "Seoul=서울");
+  EXPECT_EQ(links_of("spot", "우체국"), "post=우체국 office=우체국");
+  EXPECT_EQ(links_of("event", "생일 파티"), "birthday=생일 party=파티");
+  EXPECT_EQ(links_of("date", "2026년 11월 15일 일요일"),
+            "Sunday,=일요일 November=11월 15,=15일 2026=2026년");
+  EXPECT_EQ(links_of("time", "오후 3시 20분"), "3:20=3시 3:20=20분 PM=오후");
+  EXPECT_EQ(links_of("time", "오후 3시"), "3=3시 PM=오후");
+  EXPECT_EQ(links_of("time_24h", "15시 20분"), "3:20=15시 3:20=20분 PM=15시");
+  EXPECT_EQ(links_of("hours", "오전 9시부터 오후 6시 30분까지"),
+            "9=9시부터 AM=오전 6:30=6시 6:30=30분까지 PM=오후");
+  EXPECT_EQ(links_of("relative_day", "다음 주 월요일"), "next=다음 next=주 Monday=월요일");
+  EXPECT_EQ(links_of("drinks", "커피 네 잔"), "four=네 cups=잔 coffee=커피");
+  EXPECT_EQ(links_of("goods", "사과 세 개"), "three=세 apples=사과");
+  EXPECT_EQ(links_of("tickets", "두 장"), "two=두");
+  EXPECT_EQ(links_of("duration", "두 시간 반"), "two=두 half=반 hours=시간");
+  EXPECT_EQ(links_of("won_in_words", "만 이천오백 원"), "12,500=만 12,500=이천오백");
+  EXPECT_EQ(links_of("bus", "273번 버스"), "273=273번");
+  EXPECT_EQ(links_of("temperature", "영하 5도"), "5=5도 below=영하 zero=영하");
+}
+
+TEST(Slots, EveryValueHasLinks) {
+  for (const SlotKind& kind : slot_kinds()) {
+    for (int value = 0; value < kind.values; ++value) {
+      const Rendering text = kind.render(value);
+      EXPECT_FALSE(text.links.empty()) << kind.name << ": " << text.korean;
+      EXPECT_EQ((text.korean + text.english).find('|'), std::string::npos) << text.korean;
+      std::set<int> sources;
+      for (const WordLink& link : text.links) {
+        ASSERT_LT(link.source, std::ssize(split(text.korean)));
+        ASSERT_LT(link.target, std::ssize(split(text.english)));
+        sources.insert(link.source);
+      }
+      // Every Korean word means something of its own, except a counter or a unit: 개, 원.
+      EXPECT_GE(sources.size() + 1, split(text.korean).size()) << text.korean;
+    }
+  }
 }
 
 TEST(Slots, AnUnknownKindNamesTheNearest) {

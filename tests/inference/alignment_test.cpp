@@ -1,5 +1,6 @@
 #include "nunchi/inference/alignment.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "nunchi/base/error.h"
@@ -18,9 +19,11 @@ TEST(CrossAttention, HasARowForEachTargetTokenAndTheEnd) {
     const auto model = make_small<Transformer>(context, config);
     const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);
     const std::vector<Tokens> targets = sentences_of({2, 7, 0}, 37, 4);
-    const auto weights =
+    const auto attention =
         cross_attention(*model, make_token_batch(context, sources, 37), targets, kTokens);
-    ASSERT_EQ(weights.size(), 3u);
+    ASSERT_EQ(attention.size(), 3u);
+    std::vector<std::vector<float>> weights;
+    for (const CrossAttention& pair : attention) weights.push_back(alignment_weights(pair));
     for (std::size_t b = 0; b < 3; ++b) {
       ASSERT_EQ(weights[b].size(), sources[b].size() * (targets[b].size() + 1));
       for (std::size_t t = 0; t <= targets[b].size(); ++t) {
@@ -44,10 +47,34 @@ TEST(CrossAttention, OfAPairIsIndependentOfOtherPairs) {
   const auto second =
       cross_attention(*model, make_token_batch(context, std::span(sources).subspan(1), 37),
                       std::span(targets).subspan(1), kTokens);
-  EXPECT_LT(largest_difference(second[0], both[1]), 1e-5);
+  EXPECT_LT(largest_difference(second[0].weights, both[1].weights), 1e-5);
 }
 
-TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
+// Two layers with two heads, three target tokens and two source tokens; all weights differ.
+CrossAttention counted() {
+  CrossAttention attention{.layers = 2, .heads = 2, .targets = 3, .sources = 2};
+  for (int i = 0; i < 24; ++i) attention.weights.push_back(static_cast<float>(i));
+  return attention;
+}
+
+TEST(AlignmentWeights, AreTheMeanOfTheChosenHeads) {
+  EXPECT_EQ(alignment_weights(counted(), {{1, 0}}), (std::vector<float>{12, 13, 14, 15, 16, 17}));
+  EXPECT_EQ(alignment_weights(counted(), {{0, 1}, {1, 1}}),
+            (std::vector<float>{12, 13, 14, 15, 16, 17}));
+  // By default all heads of the last two layers.
+  EXPECT_EQ(alignment_weights(counted()), (std::vector<float>{9, 10, 11, 12, 13, 14}));
+  EXPECT_EQ(default_alignment_heads(1, 2), (AlignmentHeads{{0, 0}, {0, 1}}));
+  EXPECT_EQ(default_alignment_heads(6, 1), (AlignmentHeads{{4, 0}, {5, 0}}));
+}
+
+TEST(AlignmentWeights, AHeadThatTheModelLacksIsAnError) {
+  for (const AlignmentHead head : {AlignmentHead{2, 0}, {0, 2}, {-1, 0}}) {
+    const std::string error = error_of([&] { alignment_weights(counted(), {{0, 0}, head}); });
+    EXPECT_NE(error.find("has 2 layers and 2 heads"), std::string::npos) << error;
+  }
+}
+
+TEST(MergedIntoWords, SumsColumnsAndTakesTheRowThatDecides) {
   const AttentionMatrix words = merged_into_words({.sources = {"▁do", "g", "▁runs", "</s>"},
                                                    .targets = {"▁개", "가", "</s>"},
                                                    .weights = {0.1f, 0.2f, 0.3f, 0.4f,    //
@@ -57,8 +84,24 @@ TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
                                                    .last_target = LastPiece::end_token});
   EXPECT_EQ(words.sources, (std::vector<std::string>{"dog", "runs", "</s>"}));
   EXPECT_EQ(words.targets, (std::vector<std::string>{"개가", "</s>"}));
-  const std::vector<double> expected = {(0.3 + 0.75) / 2, (0.3 + 0.25) / 2, 0.2, 0, 0, 1};
+  const std::vector<double> expected = {0.3, 0.3, 0.4, 0, 0, 1};
   EXPECT_LT(largest_difference(words.weights, expected), 1e-6);
+}
+
+TEST(MergedIntoWords, TheRowOfAWordIsThatOfItsFirstLetterOrDigit) {
+  const auto row_of = [](const std::vector<std::string>& pieces) {
+    AttentionMatrix matrix{.sources = {"a", "▁b"}, .targets = pieces};
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      matrix.weights.push_back(0.1f * static_cast<float>(i));
+      matrix.weights.push_back(1 - matrix.weights.back());
+    }
+    return std::lround(10 * merged_into_words(matrix).weights[0]);
+  };
+  EXPECT_EQ(row_of({"▁Seoul", ","}), 0);
+  EXPECT_EQ(row_of({"▁", "3", ":", "2", "0"}), 1);
+  EXPECT_EQ(row_of({"▁“", "(", "東", "京"}), 2);
+  EXPECT_EQ(row_of({"▁", "<0xEA>"}), 1);
+  EXPECT_EQ(row_of({"▁", "...", "!"}), 0);  // only punctuation: the first piece
 }
 
 TEST(MergedIntoWords, IsEmptyForEmptyInput) { EXPECT_TRUE(merged_into_words({}).weights.empty()); }

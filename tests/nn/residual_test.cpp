@@ -36,8 +36,9 @@ class ResidualTest : public ::testing::TestWithParam<StreamRows> {
   ResidualStream start() const { return {.kind = GetParam(), .value = x_}; }
   ResidualStream run(const Stack& stack) const {
     ResidualStream stream = stack.first(
-        start(), batch_, [&](LazyNorm& x) { return Branch(x.rows(), stack.f.parameters()); });
-    return stack.second(std::move(stream), batch_, [&](LazyNorm& x) { return Branch(stack.g(x)); });
+        start(), in_, {}, [&](LazyNorm& x) { return Branch(x.rows(), stack.f.parameters()); });
+    return stack.second(std::move(stream), in_, {},
+                        [&](LazyNorm& x) { return Branch(stack.g(x)); });
   }
   std::vector<float> real_rows(const Variable& x) const {
     return to_host<float>(x.value().rows(0, batch_.rows));
@@ -51,6 +52,7 @@ class ResidualTest : public ::testing::TestWithParam<StreamRows> {
 
   CpuContext context_{CpuOptions{.threads = 1}};
   const Ragged batch_ = make_ragged(context_, std::vector<std::int32_t>{4, 7, 5});
+  const nn::LayerInput in_{.rows = batch_};
   const Variable x_{random_tensor<float>(context_, {batch_.capacity, kWidth}, 1)};
 };
 

@@ -156,15 +156,16 @@ TEST_F(ResidualStreamTest, FusionDoesNotChangeTheBitsOfAFeedForwardBranch) {
 
 TEST_F(ResidualStreamTest, ATraceSeesTheSumBeforeANormAndTheRowsAfterOne) {
   const auto [sum, out] = residual_norm(value_, branch_, batch_, norm_);
-  ResidualStream pre = stream(StreamRows::sentences);
-  EXPECT_TRUE(same_bits(host(traced_rows(pre, batch_)), host(sum)));
-  EXPECT_TRUE(pre.branch.has_value());  // still pending
-  ResidualStream post = stream(StreamRows::sentences);
-  post.norm = norm_;
-  EXPECT_TRUE(same_bits(host(traced_rows(post, batch_)), host(out)));
-  EXPECT_FALSE(post.branch.has_value());
-  EXPECT_FALSE(post.norm.has_value());
-  EXPECT_TRUE(same_bits(host(post.value), host(out)));
+  for (const StreamRows kind : {StreamRows::sentences, StreamRows::decode_step}) {
+    const ResidualStream pre = stream(kind);
+    EXPECT_TRUE(same_bits(host(Variable(peek(pre, batch_).sum)), host(sum)));
+    EXPECT_TRUE(same_bits(host(Variable(peek(pre, batch_).rows)), host(sum)));
+    ResidualStream post = stream(kind);
+    post.norm = norm_;
+    EXPECT_TRUE(same_bits(host(Variable(peek(post, batch_).sum)), host(sum)));
+    EXPECT_TRUE(same_bits(host(Variable(peek(post, batch_).rows)), host(out)));
+    EXPECT_TRUE(post.branch.has_value() && post.norm.has_value());  // still pending
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ import unittest
 from appearance_test import Appearance, KoreanVisitor, Large  # noqa: F401
 from controls_test import Checkpoints, Keyboard, Mouse  # noqa: F401
 from documents_test import Documents, Modules, Network  # noqa: F401
+from real_test import Real  # noqa: F401
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

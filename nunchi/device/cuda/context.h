@@ -41,8 +41,9 @@ class Context<Device::cuda> final : public ContextBase {
   void set_random_key(const RandomKey& key) override;
   void synchronize() override;
 
-  // False while a profile is set, because it times each kernel on its own.
-  bool can_replay() const override { return profile() == nullptr; }
+  // False while a profile is set, because it times each kernel on its own, and while a trace is
+  // set, because it copies values to the host between kernels.
+  bool can_replay() const override { return profile() == nullptr && trace() == nullptr; }
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) override;
   bool capturing() const { return capturing_; }
   std::unique_ptr<HostSignal> make_host_signal() override;

@@ -53,7 +53,7 @@ Bert::Bert(const BertConfig& config)
 
 Variable Bert::hidden(const TokenBatch& text) const {
   check_vocabulary(text, vocabulary(), "text");
-  Variable embedded = embedding_(text.ids, text.rows, *position_);
+  Variable embedded = embedding_(text.ids, text.rows, *position_, "encoder");
   if (embedding_norm_.gamma.defined()) {
     embedded = residual_norm(embedded, {}, text.rows, embedding_norm_).out;
     embedded = with_dropout(embedded, text.rows, embedding_dropout_);

@@ -45,6 +45,8 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
                             const Tensor& labels,
                             const VocabularyLossOptions& options) const override;
 
+  const nn::Position* position(std::string_view) const override { return position_.get(); }
+
  private:
   static constexpr const char* kClassifier = "classifier.";
 

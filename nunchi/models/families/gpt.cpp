@@ -48,7 +48,7 @@ Gpt::Gpt(const GptConfig& config)
 
 Variable Gpt::hidden(const TokenBatch& text) const {
   check_vocabulary(text, config_.target_vocabulary, "text");
-  return layers_(embedding_(text.ids, text.rows, *position_), {.rows = text.rows});
+  return layers_(embedding_(text.ids, text.rows, *position_, "decoder"), {.rows = text.rows});
 }
 
 Variable Gpt::logits(const Variable& hidden, const Ragged& rows) const {
@@ -74,6 +74,7 @@ std::unique_ptr<SequenceModel::State> Gpt::make_state(ContextBase& context,
 
 Tensor Gpt::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<TransformerState&>(any_state);
+  const nn::TraceStep traced(tokens);
   const auto [step, embedded] = state.cache.extend(tokens, embedding_, *position_);
   const Variable hidden =
       layers_(embedded, {.rows = step.rows, .step = &step, .cache = &state.cache});

@@ -33,6 +33,8 @@ class Gpt final : public Model, public LanguageModel {
   Tensor next_scores(const Tensor& hidden) const override;
   Variable output_table() const override { return output_table_; }
 
+  const nn::Position* position(std::string_view) const override { return position_.get(); }
+
  private:
   GptConfig config_;
   Variable table_, output_table_;  // [V, C]; one parameter or two

@@ -7,6 +7,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/models/decoding_state.h"
 #include "nunchi/models/free_running.h"
+#include "nunchi/nn/layer_input.h"
 #include "nunchi/nn/recurrent_cache.h"
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/linear.h"
@@ -19,9 +20,10 @@ std::optional<nn::StateAttention> make_attention(nn::Parameters& parameters,
                                                  const RnnConfig& config) {
   if (config.attention == RnnAttention::none) return std::nullopt;
   const bool additive = config.attention == RnnAttention::additive;
-  return nn::StateAttention(
-      parameters, "decoder.attention",
-      {.score = additive ? nn::StateScore::additive : nn::StateScore::dot, .width = config.width});
+  return nn::StateAttention(parameters, "decoder.attention",
+                            {.score = additive ? nn::StateScore::additive : nn::StateScore::dot,
+                             .width = config.width,
+                             .layer = config.decoder_layers - 1});
 }
 
 }  // namespace
@@ -51,7 +53,7 @@ Rnn::Rnn(const RnnConfig& config)
 
 Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
   const TokenBatch& source = token_source(any_source, config_.source_vocabulary);
-  const Variable x = source_embedding_(source.ids, source.rows, no_position_);
+  const Variable x = source_embedding_(source.ids, source.rows, no_position_, "encoder");
   write_to_trace(Tap::embedding, {"encoder", -1, ""}, x.value(), source.rows);
   const nn::RecurrentStack::Result encoded = encoder_(x, source.rows);
   write_to_trace(Tap::stack_output, {"encoder", -1, ""}, encoded.out.value(), source.rows);
@@ -65,12 +67,11 @@ Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
 
 Variable Rnn::decode(const TokenBatch& target, const RecurrentMemory& memory) const {
   check_vocabulary(target, config_.target_vocabulary, "target");
-  const Variable x = target_embedding_(target.ids, target.rows, no_position_);
+  const Variable x = target_embedding_(target.ids, target.rows, no_position_, "decoder");
   write_to_trace(Tap::embedding, {"decoder", -1, ""}, x.value(), target.rows);
   Variable hidden = decoder_(x, target.rows, memory.initial).out;
   if (attention_) {
-    hidden = (*attention_)(hidden, target.rows, attention_->memory(memory.rows), memory.batch,
-                           {"decoder", config_.decoder_layers - 1, "cross_attention"});
+    hidden = (*attention_)(hidden, target.rows, attention_->memory(memory.rows), memory.batch);
   }
   hidden = vocabulary_input(hidden, target.rows);
   write_to_trace(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
@@ -172,9 +173,11 @@ void Rnn::add_sources(State& any_state, const Source& source,
 
 Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<RnnState&>(any_state);
+  const nn::TraceStep traced(tokens);
   const nn::DecodeStep step = state.cache.extend(tokens);
   const nn::RecurrentCache::Step states = state.states.extend(tokens, step);
-  const Variable x = target_embedding_(tokens.ids, step.rows, no_position_);
+  const Variable x = target_embedding_(tokens.ids, step.rows, no_position_, "decoder");
+  write_to_trace(Tap::embedding, {"decoder", -1, ""}, x.value(), step.rows);
   Variable hidden;
   if (step.one_each) {
     hidden = decoder_.step(x, step.rows, states.before, states.after);
@@ -201,7 +204,9 @@ Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
         long_enough ? state.numbers : numbers_below(step.rows.capacity + 1, x.value().context());
     hidden = attention_->step(hidden, step.rows, state.memory, step.memory, numbers);
   }
-  return newest_rows(vocabulary_input(hidden, step.rows).value(), tokens, step);
+  hidden = vocabulary_input(hidden, step.rows);
+  write_to_trace(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), step.rows);
+  return newest_rows(hidden.value(), tokens, step);
 }
 
 bool Rnn::prepare_replay(State& state) const { return state.cache.take_moved(); }

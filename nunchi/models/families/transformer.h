@@ -54,6 +54,10 @@ class Transformer final : public Model, public TranslationModel {
   Tensor next_scores(const Tensor& hidden) const override;
   Variable output_table() const override { return tables_.output; }
 
+  const nn::Position* position(std::string_view stack) const override {
+    return (stack == "encoder" ? source_position_ : target_position_).get();
+  }
+
  private:
   TransformerConfig config_;
   EmbeddingTables tables_;
