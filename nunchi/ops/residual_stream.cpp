@@ -20,6 +20,16 @@ bool is_active(const ContextBase& context, const Dropout& dropout) {
   return dropout_on(context, dropout).active();
 }
 
+// residual + dropout(branch) without a norm. Only the sum of residual_norm is used, so any norm
+// will do.
+Variable sum_of(const Variable& residual, const PendingBranch& branch, const Ragged& batch) {
+  const Tensor& value = residual.value();
+  const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
+  fill(ones, 1);
+  const Norm unused{.kind = NormKind::rms, .gamma = Variable(ones)};
+  return residual_norm(residual, branch.rows, batch, unused, branch.dropout).sum;
+}
+
 }  // namespace
 
 LazyNorm::LazyNorm(ResidualStream stream, const Norm* norm, const Ragged& batch)
@@ -44,6 +54,9 @@ void LazyNorm::compute() {
     const auto [sum, out] =
         residual_norm(stream_.value, branch.rows, batch_, *norm_, branch.dropout);
     set(sum, out);
+  } else if (stream_.branch) {
+    const Variable sum = sum_of(stream_.value, *stream_.branch, batch_);
+    set(sum, sum);
   } else {
     set(stream_.value, stream_.value);
   }
@@ -101,14 +114,9 @@ Variable traced_rows(ResidualStream& stream, const Ragged& batch) {
     stream = {.kind = kind, .value = x.rows()};
   }
   if (!stream.branch) return stream.value;
-  const Tensor& value = stream.value.value();
-  const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
-  fill(ones, 1);
-  // Only the sum is used, so any norm will do.
-  const Norm unused{.kind = NormKind::rms, .gamma = Variable(ones)};
-  return residual_norm(Variable(value), Variable(stream.branch->rows.value()), batch, unused,
-                       stream.branch->dropout)
-      .sum;
+  // Copies of the variables, so that the trace is not recorded.
+  return sum_of(Variable(stream.value.value()),
+                {Variable(stream.branch->rows.value()), stream.branch->dropout}, batch);
 }
 
 }  // namespace nunchi
