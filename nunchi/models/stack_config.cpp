@@ -17,6 +17,11 @@ std::string StackConfig::why_unused_in_stack(std::string_view key) const {
                      " positions only, but 'position' is " +
                      std::string(choice_name(stack_options::kPositions, position));
   };
+  // Options of experiments: a config has them only where they leave something out.
+  if ((key == "residual_connections" && residual_connections) ||
+      (key == "normalize" && normalize) || (key == "look_ahead_mask" && look_ahead_mask)) {
+    return "nothing is left out";
+  }
   if (key == "max_positions") return reason_unless(Kind::learned);
   if (key == "rotary_base") return reason_unless(Kind::rotary);
   if (key == "relative_buckets" && relative_kind == nn::RelativeKind::clipped) {
@@ -108,7 +113,10 @@ nn::BlockConfig StackConfig::block(AttentionMask mask) const {
                         .head_width = head_width,
                         .bias = bias,
                         .scale_attention = scale_attention,
-                        .norm_epsilon = norm_epsilon};
+                        .norm_epsilon = norm_epsilon,
+                        .residual_connections = residual_connections,
+                        .normalize = normalize,
+                        .look_ahead_mask = look_ahead_mask};
   block.mask = mask;
   return block;
 }

@@ -29,6 +29,10 @@ struct StackConfig {
   double norm_epsilon = 1e-5;    // added to a norm's variance
   bool scale_embeddings = true;  // embeddings are multiplied by √width
   bool scale_attention = true;   // scores are divided by √head_width
+  // Parts that an experiment leaves out (nn/residual.h, nn/blocks.h).
+  bool residual_connections = true;
+  bool normalize = true;
+  bool look_ahead_mask = true;
   double rotary_base = 10000;
   nn::RelativeKind relative_kind = nn::RelativeKind::t5;
   int relative_buckets = 32;
@@ -101,6 +105,8 @@ void visit_layers(auto& visitor, auto& config) {
   visitor.positive("norm_epsilon", config.norm_epsilon);
   visitor.flag("scale_embeddings", config.scale_embeddings);
   visitor.flag("scale_attention", config.scale_attention);
+  visitor.flag("residual_connections", config.residual_connections);
+  visitor.flag("normalize", config.normalize);
 }
 
 void visit_dropouts(auto& visitor, auto& config) {

@@ -26,7 +26,7 @@ AttentionConfig BlockConfig::attention(AttentionMask attention_mask) const {
           .heads = heads,
           .kv_heads = kv_heads > 0 ? kv_heads : heads,
           .head_width = head_width > 0 ? head_width : width / heads,
-          .mask = attention_mask,
+          .mask = look_ahead_mask ? attention_mask : AttentionMask::none,
           .bias = bias,
           .scaled = scale_attention,
           .dropout = attention_dropout,

@@ -24,12 +24,18 @@ struct BlockConfig {
   bool bias = true;             // whether linear layers have one
   bool scale_attention = true;  // scores are divided by √D
   double norm_epsilon = Norm().epsilon;
+  bool residual_connections = true;  // see Residual::Options::add_input
+  bool normalize = true;             // see Residual::Options::normalize
+  // False: causal self-attention attends to later tokens too in training. Decode steps cannot.
+  bool look_ahead_mask = true;
   MatrixInit init = {};
 
   AttentionConfig attention(AttentionMask attention_mask) const;
   // Width of one layer's keys and values together: 2 kv_heads · D.
   std::int64_t key_value_width() const { return 2 * attention(AttentionMask::none).key_width(); }
-  Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }
+  Residual::Options residual() const {
+    return {placement, norm, width, dropout, norm_epsilon, residual_connections, normalize};
+  }
 };
 
 // Self-attention and feed-forward: a layer of an encoder or, with AttentionMask::causal, of a

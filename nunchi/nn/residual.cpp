@@ -1,6 +1,17 @@
 #include "nunchi/nn/residual.h"
 
+#include "nunchi/ops/activation.h"
+
 namespace nunchi::nn {
+namespace {
+
+std::optional<Norm> optional_norm(Parameters& parameters, const std::string& name,
+                                  const Residual::Options& options) {
+  if (!options.normalize) return std::nullopt;
+  return make_norm(parameters, name, options.norm, options.width, options.epsilon);
+}
+
+}  // namespace
 
 Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, std::int64_t width,
                double epsilon) {
@@ -13,16 +24,21 @@ Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, s
 
 Residual::Residual(Parameters& parameters, const std::string& name, const Options& options)
     : placement_(options.placement),
-      norm_(make_norm(parameters, name + ".norm", options.norm, options.width, options.epsilon)),
+      add_input_(options.add_input),
+      norm_(optional_norm(parameters, name + ".norm", options)),
       dropout_{options.dropout, parameters.next_operation_id()} {}
 
 LazyNorm Residual::input(ResidualStream stream, const Ragged& batch) const {
-  return {std::move(stream), placement_ == NormPlacement::pre ? &norm_ : nullptr, batch};
+  const bool pre = placement_ == NormPlacement::pre && norm_;
+  return {std::move(stream), pre ? &*norm_ : nullptr, batch};
 }
 
-ResidualStream Residual::output(LazyNorm& x, Branch branch) const {
+ResidualStream Residual::output(LazyNorm& x, Branch branch, const Ragged& batch) const {
   const bool post = placement_ == NormPlacement::post;
-  ResidualStream stream = branch.added_to(post ? x.rows() : x.sum(), x.kind(), dropout_);
+  ResidualStream stream =
+      add_input_
+          ? branch.added_to(post ? x.rows() : x.sum(), x.kind(), dropout_)
+          : ResidualStream{.kind = x.kind(), .value = with_dropout(branch.rows(), batch, dropout_)};
   if (post) stream.norm = norm_;
   return stream;
 }
@@ -38,7 +54,7 @@ void Residual::trace(LazyNorm& x, const ResidualStream& result, const LayerInput
 StreamEnd::StreamEnd(Parameters& parameters, const std::string& name,
                      const Residual::Options& options) {
   if (options.placement == NormPlacement::pre) {
-    norm_ = make_norm(parameters, name + ".norm", options.norm, options.width, options.epsilon);
+    norm_ = optional_norm(parameters, name + ".norm", options);
   }
 }
 

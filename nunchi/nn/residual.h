@@ -5,6 +5,9 @@
 //
 // Either way a sub-layer leaves its branch pending in the stream, and the norm that follows adds it
 // in the same pass (ops/residual_stream.h).
+//
+// For experiments, a stack can do without the sum (x ← norm(f(x)) or f(norm(x))), without the norms
+// (x ← x + f(x)), or without both (x ← f(x)).
 #pragma once
 
 #include "nunchi/nn/layer_input.h"
@@ -26,6 +29,8 @@ class Residual {
     std::int64_t width = 0;
     float dropout = 0;                // on the branch
     double epsilon = Norm().epsilon;  // of the norm
+    bool add_input = true;            // the residual connection: x + f(x), not f(x) alone
+    bool normalize = true;
   };
   Residual(Parameters& parameters, const std::string& name, const Options& options);
 
@@ -35,19 +40,20 @@ class Residual {
                             const TapLocation& location, F&& f) const {
     LazyNorm x = input(std::move(stream), in.rows);
     Branch branch = f(x);
-    ResidualStream result = output(x, std::move(branch));
+    ResidualStream result = output(x, std::move(branch), in.rows);
     if (x.context().trace() != nullptr) trace(x, result, in, location);
     return result;
   }
 
  private:
   LazyNorm input(ResidualStream stream, const Ragged& batch) const;
-  ResidualStream output(LazyNorm& x, Branch branch) const;
+  ResidualStream output(LazyNorm& x, Branch branch, const Ragged& batch) const;
   void trace(LazyNorm& x, const ResidualStream& result, const LayerInput& in,
              const TapLocation& location) const;
 
   NormPlacement placement_;
-  Norm norm_;
+  bool add_input_;
+  std::optional<Norm> norm_;
   Dropout dropout_;
 };
 

@@ -21,6 +21,16 @@ bool is_active(const ContextBase& context, const Dropout& dropout) {
   return dropout_on(context, dropout).active();
 }
 
+// residual + dropout(branch) without a norm. Only the sum of residual_norm is used, so any norm
+// will do.
+Variable sum_of(const Variable& residual, const PendingBranch& branch, const Ragged& batch) {
+  const Tensor& value = residual.value();
+  const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
+  fill(ones, 1);
+  const Norm unused{.kind = NormKind::rms, .gamma = Variable(ones)};
+  return residual_norm(residual, branch.rows, batch, unused, branch.dropout).sum;
+}
+
 }  // namespace
 
 LazyNorm::LazyNorm(ResidualStream stream, const Norm* norm, const Ragged& batch)
@@ -45,6 +55,9 @@ void LazyNorm::compute() {
     const auto [sum, out] =
         residual_norm(stream_.value, branch.rows, batch_, *norm_, branch.dropout);
     set(sum, out);
+  } else if (stream_.branch) {
+    const Variable sum = sum_of(stream_.value, *stream_.branch, batch_);
+    set(sum, sum);
   } else {
     set(stream_.value, stream_.value);
   }
@@ -105,19 +118,14 @@ PeekedStream peek(const ResidualStream& stream, const Ragged& batch) {
   const Tensor& value = stream.value.value();
   if (!stream.norm && !stream.branch) return {value, value};
   const TapePause pause(value.context());
-  const PendingBranch branch = stream.branch.value_or(PendingBranch{});
-  Norm norm;
-  if (stream.norm) {
-    norm = *stream.norm;
-  } else {
-    // Only the sum is used, so any norm will do.
-    const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
-    fill(ones, 1);
-    norm = {.kind = NormKind::rms, .gamma = Variable(ones)};
+  if (!stream.norm) {
+    const Tensor sum = sum_of(stream.value, *stream.branch, batch).value();
+    return {sum, sum};
   }
+  const PendingBranch branch = stream.branch.value_or(PendingBranch{});
   const ResidualNormResult result =
-      residual_norm(stream.value, branch.rows, batch, norm, branch.dropout);
-  return {result.sum.value(), (stream.norm ? result.out : result.sum).value()};
+      residual_norm(stream.value, branch.rows, batch, *stream.norm, branch.dropout);
+  return {result.sum.value(), result.out.value()};
 }
 
 }  // namespace nunchi

@@ -35,9 +35,8 @@ struct ResidualStream {
 // The rows that a sub-layer reads, computed when they are first needed. Not thread-safe.
 class LazyNorm {
  public:
-  // The rows of `stream`, normalised by its own norm or, if it has none, by `norm`, which may be
-  // null. A stream with a pending branch needs one of the two norms. `batch` must outlive this
-  // object.
+  // The rows of `stream`, normalised by its own norm or, if it has none, by `norm`; if that is null
+  // too, they are not normalised. `batch` must outlive this object.
   LazyNorm(ResidualStream stream, const Norm* norm, const Ragged& batch);
 
   const Variable& rows();  // [T, C] normalised

@@ -39,5 +39,20 @@ TEST(ModelGradients, PreNormGelu) {
   check_model(config);
 }
 
+// Experiments leave out the residual connections, the norms or the look-ahead mask.
+TEST(ModelGradients, WithoutResidualsNormsOrMask) {
+  for (const nn::NormPlacement placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
+    for (int left_out = 1; left_out < 8; ++left_out) {
+      TransformerConfig config = small_config();
+      config.norm_placement = placement;
+      config.dropout = 0.1f;
+      config.residual_connections = (left_out & 1) == 0;
+      config.normalize = (left_out & 2) == 0;
+      config.look_ahead_mask = (left_out & 4) == 0;
+      check_model(config);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nunchi::testing

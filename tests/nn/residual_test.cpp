@@ -13,13 +13,19 @@ class ResidualTest : public ::testing::TestWithParam<StreamRows> {
   // Two sub-layers and the end of their stack.
   struct Stack {
     Stack(ContextBase& context, nn::NormPlacement placement)
-        : first(parameters, "first", {.placement = placement, .width = kWidth}),
-          second(parameters, "second", {.placement = placement, .width = kWidth}),
-          end(parameters, "end", {.placement = placement, .width = kWidth}),
+        : Stack(context, nn::Residual::Options{.placement = placement}) {}
+    Stack(ContextBase& context, nn::Residual::Options options)
+        : first(parameters, "first", with_width(options)),
+          second(parameters, "second", with_width(options)),
+          end(parameters, "end", with_width(options)),
           f(parameters, "f", {.inputs = kWidth, .outputs = kWidth}),
           g(parameters, "g", {.inputs = kWidth, .outputs = kWidth}) {
       parameters.allocate(context, {});
       parameters.initialize(1);
+    }
+    static nn::Residual::Options with_width(nn::Residual::Options options) {
+      options.width = kWidth;
+      return options;
     }
     // norm(x) with the parameters of the norm called `name`.
     Variable norm(const std::string& name, const Variable& x, const Ragged& batch) const {
@@ -70,6 +76,36 @@ TEST_P(ResidualTest, PreNormNormalisesTheInputsOfSublayersAndTheFinalSum) {
   EXPECT_LE(largest_difference(real_rows(stack.end(run(stack), batch_)),
                                real_rows(stack.norm("end", z, batch_))),
             1e-5);
+}
+
+TEST_P(ResidualTest, WithoutTheResidualConnectionOnlyTheBranchGoesOn) {
+  const Stack post(context_, {.placement = nn::NormPlacement::post, .add_input = false});
+  const Variable y = post.norm("first", post.f(x_), batch_);
+  EXPECT_LE(largest_difference(real_rows(post.end(run(post), batch_)),
+                               real_rows(post.norm("second", post.g(y), batch_))),
+            1e-5);
+  const Stack pre(context_, {.placement = nn::NormPlacement::pre, .add_input = false});
+  const Variable z = pre.f(pre.norm("first", x_, batch_));
+  EXPECT_LE(
+      largest_difference(real_rows(pre.end(run(pre), batch_)),
+                         real_rows(pre.norm("end", pre.g(pre.norm("second", z, batch_)), batch_))),
+      1e-5);
+}
+
+TEST_P(ResidualTest, WithoutNormsThereAreSumsAndNoParameters) {
+  for (const nn::NormPlacement placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
+    const Stack stack(context_, {.placement = placement, .normalize = false});
+    EXPECT_EQ(stack.parameters.find("first.norm.weight"), nullptr);
+    EXPECT_EQ(stack.parameters.find("end.norm.weight"), nullptr);
+    const Variable y = sum(x_, stack.f(x_));
+    EXPECT_LE(
+        largest_difference(real_rows(stack.end(run(stack), batch_)), real_rows(sum(y, stack.g(y)))),
+        1e-5);
+    const Stack neither(context_, {.placement = placement, .add_input = false, .normalize = false});
+    EXPECT_LE(largest_difference(real_rows(neither.end(run(neither), batch_)),
+                                 real_rows(neither.g(neither.f(x_)))),
+              1e-5);
+  }
 }
 
 TEST_P(ResidualTest, ASublayerLeavesItsBranchPending) {

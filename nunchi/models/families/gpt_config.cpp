@@ -37,6 +37,7 @@ struct GptFields {
   static void visit_options(auto& visitor, auto& config) {
     visitor.integer("layers", config.layers, 1, stack_options::kMaxLayers);
     stack_options::visit_layers(visitor, config);
+    visitor.flag("look_ahead_mask", config.look_ahead_mask);
     visitor.flag("tied_embeddings", config.tied_embeddings);
     stack_options::visit_positions_and_dropouts(visitor, config);
   }

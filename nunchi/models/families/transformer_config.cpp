@@ -52,6 +52,7 @@ struct TransformerFields {
     visitor.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMaxLayers);
     visitor.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMaxLayers);
     stack_options::visit_layers(visitor, config);
+    visitor.flag("look_ahead_mask", config.look_ahead_mask);
     visitor.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
     visitor.flag("scale_output", config.scale_output);
     stack_options::visit_positions_and_dropouts(visitor, config);

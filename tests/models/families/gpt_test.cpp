@@ -21,6 +21,39 @@ TEST(Gpt, Gpt2HasTheOriginalParameterCountAndInitialDeviations) {
   EXPECT_EQ(deviation("decoder.layers.11.feed_forward.down.bias"), 0);
 }
 
+// Without the look-ahead mask, the last token changes every score; with it, only its own.
+TEST(Gpt, LooksAheadOnlyWithoutTheMask) {
+  for (const bool masked : {true, false}) {
+    CpuContext context({.threads = 1});
+    GptConfig config = small_gpt_config();
+    config.look_ahead_mask = masked;
+    const auto model = make_small<Gpt>(context, config, {.gradients = true});
+    const auto hidden = [&](std::int32_t last) {
+      Trace trace({Tap::stack_output});
+      const TraceScope scope(context, trace);
+      model->loss(make_text_batch(context, std::vector<Tokens>{{3, 4, 5, last, 7}}, 37), {});
+      return trace.find(Tap::stack_output, "decoder", -1)->values;
+    };
+    std::vector<float> before = hidden(6), after = hidden(8);
+    const auto earlier = static_cast<std::ptrdiff_t>(3 * config.width);
+    EXPECT_EQ(std::equal(before.begin(), before.begin() + earlier, after.begin()), masked);
+    EXPECT_NE(before, after);
+  }
+}
+
+// Options of experiments are written only where they leave something out, so that the configs of
+// other models stay as they are.
+TEST(Gpt, ConfigsHaveOptionsOfExperimentsOnlyWhereTheyAreUsed) {
+  GptConfig config = small_gpt_config();
+  for (const char* key : {"look_ahead_mask", "residual_connections", "normalize"}) {
+    EXPECT_EQ(ModelConfig(config)->to_json().find(key), std::string::npos) << key;
+  }
+  config.look_ahead_mask = config.residual_connections = config.normalize = false;
+  const std::string json = ModelConfig(config)->to_json();
+  const GptConfig read = read_model_config(json, "x").as<GptConfig>();
+  EXPECT_FALSE(read.look_ahead_mask || read.residual_connections || read.normalize) << json;
+}
+
 TEST(Gpt, ErrorsNameTheAbilitiesOfTheModel) {
   const Gpt gpt(small_gpt_config());
   EXPECT_EQ(error_of([&] { as_translation_model(gpt); }),

@@ -71,7 +71,8 @@ seed: 7
 initialize_from: models/old
 model: {family: transformer, preset: tiny, dropout: 0.25, tied_embeddings: target, position: relative,
         kv_heads: 2, head_width: 48, bias: false, norm_epsilon: 1e-6, scale_embeddings: false, scale_attention: false,
-        scale_output: true, relative_kind: clipped, relative_max_distance: 20, activation: geglu}
+        scale_output: true, residual_connections: false, normalize: false, look_ahead_mask: false,
+        relative_kind: clipped, relative_max_distance: 20, activation: geglu}
 tokenizer: {kind: unigram, vocabulary: 500, shared: false, byte_fallback: false,
             character_coverage: 0.995, symbols: [<ko>, "2"], split_digits: true, max_lines: 9,
             source: s.spm, target: t.spm}
@@ -117,6 +118,9 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_FALSE(model.scale_embeddings);
   EXPECT_FALSE(model.scale_attention);
   EXPECT_TRUE(model.scale_output);
+  EXPECT_FALSE(model.residual_connections);
+  EXPECT_FALSE(model.normalize);
+  EXPECT_FALSE(model.look_ahead_mask);
   EXPECT_EQ(model.relative_kind, nn::RelativeKind::clipped);
   EXPECT_EQ(model.relative_max_distance, 20);
   EXPECT_EQ(model.activation, ActivationKind::geglu);
