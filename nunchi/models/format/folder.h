@@ -1,7 +1,8 @@
 // A model on disk: a folder in the Hugging Face convention.
 //
 //   config.json          the family and all its options
-//   model.safetensors    the parameters by name, f32 (f64 and bf16 are read too)
+//   model.safetensors    the parameters by name, f32 (f64 and bf16 are read too), or weights of 8
+//                        bits (models/format/int8_tensors.h)
 //
 // Nothing in it is executable, and nothing in it is trusted: every size and offset is checked
 // before memory is allocated.
