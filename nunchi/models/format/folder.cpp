@@ -221,8 +221,12 @@ std::unique_ptr<Model> configured_model(const std::filesystem::path& folder) {
 
 ModelDescription describe_model(const std::filesystem::path& folder) {
   std::unique_ptr<Model> model = configured_model(folder);
-  open_weights(*model, folder);
-  return {std::move(model), std::filesystem::file_size(folder / kWeights)};
+  const SafetensorsFile weights = open_weights(*model, folder);
+  ModelDescription description{std::move(model), std::filesystem::file_size(folder / kWeights)};
+  for (const StoredTensor& tensor : weights.tensors()) {
+    if (tensor.dtype == DType::u8) description.int8.push_back(tensor.name);
+  }
+  return description;
 }
 
 }  // namespace nunchi

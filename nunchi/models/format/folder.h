@@ -10,6 +10,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "nunchi/models/model.h"
 
@@ -40,6 +42,7 @@ void load_weights(Model& model, const std::filesystem::path& folder, ContextBase
 struct ModelDescription {
   std::unique_ptr<Model> model;  // not allocated
   std::uintmax_t file_bytes = 0;
+  std::vector<std::string> int8 = {};  // the names of the parameters that are stored as int8
 };
 ModelDescription describe_model(const std::filesystem::path& folder);
 
