@@ -7,7 +7,7 @@
         --source FOLDER/train.en --target FOLDER/train.de --tokens 4096 --threads 2
     bench/compare.py rnn --root FOLDER --cell lstm --width 512 --layers 2 --attention dot --threads 2
     bench/compare.py attention --length 16384 --heads 8 --width 64 --threads 2 [--causal]
-    bench/compare.py translate --batch 32 --beam 4 --threads 2
+    bench/compare.py translate --batch 32 --beam 4 --threads 2 [--precision int8]
 
 Each round runs `build/nunchi bench ... --json` and then the peers. The faster variant of a peer counts:
     train      pytorch_train.py, eager and compiled; gpt2 is trained without dropout on both sides
@@ -15,7 +15,7 @@ Each round runs `build/nunchi bench ... --json` and then the peers. The faster v
                configs/rnn-multi30k.yaml names in --root
     attention  pytorch_attention.py
     translate  ctranslate2_translate.py, with one worker of all threads and with as many workers as threads;
-               pytorch_generate.py
+               pytorch_generate.py, in f32 only
 
 With --config, Nunchi trains on the data of the config and the peer on --source and --target: give it the same text,
 model, --vocab and --tokens. --python needs PyTorch, torch.compile a C++ compiler, and `translate` also ctranslate2 and
@@ -111,13 +111,18 @@ def translate_commands(a: argparse.Namespace) -> dict[str, list[str]]:
     lengths = flags(**{"source-length": a.source_length, "target-length": a.target_length, "vocab": a.vocab})
     sentences = max(8, 4 * a.batch)
     nunchi = [a.nunchi, "bench", "translate", "--preset", "base", *lengths, *flags(
-        sentences=sentences, batch=a.batch, threads=a.threads, json=True), "--beam-size", str(a.beam)]
-    ctranslate2 = [a.python, str(BENCH / "ctranslate2_translate.py"), "--precision", "float32", *lengths, *flags(
+        sentences=sentences, batch=a.batch, threads=a.threads, precision=a.precision, json=True), "--beam-size",
+        str(a.beam)]
+    peer_precision = {"f32": "float32", "int8": "int8"}[a.precision]
+    ctranslate2 = [a.python, str(BENCH / "ctranslate2_translate.py"), "--precision", peer_precision, *lengths, *flags(
         sentences=sentences, batch=a.batch, beam=a.beam, threads=a.threads)]
     generate = [a.python, str(BENCH / "pytorch_generate.py"), *lengths, *flags(
         batch=a.batch, beam=a.beam, threads=a.threads)]
-    return {NUNCHI: nunchi + shlex.split(a.nunchi_options), ONE_WORKER: ctranslate2,
-            MANY_WORKERS: ctranslate2 + ["--workers", str(a.threads)], HUGGING_FACE: generate}
+    commands = {NUNCHI: nunchi + shlex.split(a.nunchi_options), ONE_WORKER: ctranslate2,
+                MANY_WORKERS: ctranslate2 + ["--workers", str(a.threads)]}
+    if a.precision == "f32":
+        commands[HUGGING_FACE] = generate
+    return commands
 
 
 def run_alternately(commands: dict[str, list[str]], rounds: int, keys: list[str]) -> dict[str, list[Figures]]:
@@ -252,6 +257,7 @@ def arguments() -> argparse.Namespace:
     translate.add_argument("--source-length", type=int, default=24)
     translate.add_argument("--target-length", type=int, default=32)
     translate.add_argument("--vocab", type=int, default=32000)
+    translate.add_argument("--precision", default="f32", choices=["f32", "int8"])
     return parser.parse_args()
 
 

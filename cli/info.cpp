@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,7 @@ void run(const Arguments& arguments) {
     nlohmann::ordered_json json = {{"family", model.family()},
                                    {"parameters", model.parameters().count()},
                                    {"bytes", described.file_bytes},
+                                   {"int8", described.int8},
                                    {"config", config}};
     if (choice) json["weights"] = nlohmann::ordered_json::parse(to_json(*choice));
     fmt::print("{}\n", json.dump());
@@ -36,6 +38,10 @@ void run(const Arguments& arguments) {
   fmt::print("{:<24}{}\n", "parameters", grouped(model.parameters().count()));
   fmt::print("{:<24}{:.1f} MiB\n", "on disk",
              static_cast<double>(described.file_bytes) / (1 << 20));
+  if (!described.int8.empty()) {
+    fmt::print("{:<24}{} of {} tensors\n", "int8", described.int8.size(),
+               model.parameters().entries().size());
+  }
   if (choice) fmt::print("{:<24}{}\n", "weights", to_text(*choice));
   for (const auto& [key, value] : config.items()) {
     if (key != "family")
@@ -43,8 +49,10 @@ void run(const Arguments& arguments) {
   }
   if (!arguments.tensors) return;
   for (const nn::ParameterEntry& entry : model.parameters().entries()) {
-    fmt::print("{:<56}{:>16}{:>14}\n", entry.name, entry.shape.to_string(),
-               grouped(entry.shape.elements()));
+    fmt::print(
+        "{:<56}{:>16}{:>14}{}\n", entry.name, entry.shape.to_string(),
+        grouped(entry.shape.elements()),
+        std::ranges::find(described.int8, entry.name) != described.int8.end() ? "  int8" : "");
   }
 }
 

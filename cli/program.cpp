@@ -123,6 +123,7 @@ Program::Program()
   add_tokenizer(app_, job_);
   add_train(app_, job_);
   add_average(app_, job_);
+  add_quantize(app_, job_);
   add_translate(app_, job_);
   add_generate(app_, job_);
   add_fill(app_, job_);

@@ -6,6 +6,10 @@ function(nunchi_add_cpu_kernels target)
   file(GLOB independent CONFIGURE_DEPENDS nunchi/kernels/cpu/isa_independent/*.cpp)
   list(FILTER independent EXCLUDE REGEX "/product_(onednn|openblas).cpp$")
 
+  # A result must not depend on whether an instruction set has fused multiply-add.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/nunchi/kernels/cpu/int8_product.cpp PROPERTIES
+                              COMPILE_OPTIONS -ffp-contract=off)
+
   set(isas portable)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(APPEND isas v2 v3 v4)

@@ -16,6 +16,12 @@
 
 namespace nunchi {
 
+// A weight in one of its forms.
+struct FormedWeight {
+  Tensor values;  // undefined if the device does not have that form
+  Tensor scales;  // of the form int8: f32 [N]
+};
+
 class WeightForms {
  public:
   // `version` must change whenever the weight does.
@@ -25,25 +31,32 @@ class WeightForms {
   // The form of the weight's current version, from the cache or from make(). make() may return an
   // undefined tensor if the device does not have that form.
   template <class Make>
-  Tensor get(WeightForm form, Make&& make) {
+  FormedWeight get(WeightForm form, Make&& make) {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_[static_cast<std::size_t>(form)];
     if (entry.version != *version_) {
-      entry.tensor = {};  // first, so that two versions never exist at once
-      entry.tensor = std::forward<Make>(make)();
+      entry.weight = {};  // first, so that two versions never exist at once
+      entry.weight = std::forward<Make>(make)();
       entry.version = *version_;
     }
-    return entry.tensor;
+    return entry.weight;
   }
+
+  // The int8 form that replaces the plain weight, whatever its version; the plain weight then has
+  // no memory. Called before other threads use the weight.
+  void replace_by_int8(FormedWeight weight) { int8_ = std::move(weight); }
+  // Undefined values if the weight has its plain form.
+  const FormedWeight& int8() const { return int8_; }
 
  private:
   struct Entry {
-    Tensor tensor;
+    FormedWeight weight;
     std::optional<std::uint64_t> version;  // nullopt: not computed yet
   };
   std::shared_ptr<const std::uint64_t> version_;
   std::mutex mutex_;
   std::array<Entry, kWeightForms> entries_;
+  FormedWeight int8_;
 };
 
 }  // namespace nunchi

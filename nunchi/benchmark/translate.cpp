@@ -36,7 +36,9 @@ TranslateBenchResult measure_translation(ContextBase& context,
   const std::unique_ptr<Model> owned_model = options.model->make();
   const TranslationModel& model = as_translation_model(*owned_model);
   check_device(*owned_model, context.device(), "the measured model");
-  owned_model->parameters().allocate(context, {});
+  nn::Parameters::Memory memory;
+  if (context.precision() == Precision::int8) memory.int8 = [](const auto&) { return true; };
+  owned_model->parameters().allocate(context, memory);
   owned_model->parameters().initialize(1);
   std::vector<Tokens> sources =
       random_sentences({.count = options.sentences,

@@ -119,6 +119,7 @@ int usable_cores();
 struct CpuOptions {
   int threads = 0;  // 0: one for each core that this process may use
   Isa isa = chosen_isa();
+  Precision precision = Precision::f32;  // or int8
 };
 
 template <>

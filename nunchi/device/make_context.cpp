@@ -12,7 +12,8 @@ Precision precision_of(const ContextOptions& options, Precision default_precisio
   if (options.precision.empty()) return default_precision;
   if (options.precision == "f32") return Precision::f32;
   if (options.precision == "bf16") return Precision::bf16;
-  throw UsageError("unknown precision '" + options.precision + "'; use f32 or bf16.");
+  if (options.precision == "int8") return Precision::int8;
+  throw UsageError("unknown precision '" + options.precision + "'; use f32, bf16 or int8.");
 }
 
 // The number in cuda:N.
@@ -28,11 +29,13 @@ int gpu_number(const std::string& device) {
 
 std::unique_ptr<ContextBase> make_cuda_context(const ContextOptions& options) {
   const int number = options.device == "cuda" ? 0 : gpu_number(options.device);
+  const Precision precision = precision_of(options, Precision::bf16);
+  if (precision == Precision::int8) {
+    throw UsageError("a GPU computes in bf16 or f32; int8 needs --device cpu.");
+  }
 #if NUNCHI_CUDA
-  return std::make_unique<CudaContext>(
-      CudaOptions{.device = number,
-                  .precision = precision_of(options, Precision::bf16),
-                  .deterministic = options.deterministic});
+  return std::make_unique<CudaContext>(CudaOptions{
+      .device = number, .precision = precision, .deterministic = options.deterministic});
 #else
   throw Error(
       "this build of nunchi has no CUDA support, so --device cuda:" + std::to_string(number) +
@@ -49,10 +52,12 @@ std::unique_ptr<ContextBase> make_context(const ContextOptions& options) {
   if (options.device != "cpu") {
     throw UsageError("unknown device '" + options.device + "'; use cpu, cuda or cuda:N.");
   }
-  if (precision_of(options, Precision::f32) != Precision::f32) {
-    throw UsageError("the CPU computes in f32; bf16 needs --device cuda.");
+  const Precision precision = precision_of(options, Precision::f32);
+  if (precision == Precision::bf16) {
+    throw UsageError("the CPU computes in f32 or int8; bf16 needs --device cuda.");
   }
-  return std::make_unique<CpuContext>(CpuOptions{.threads = options.threads});
+  return std::make_unique<CpuContext>(
+      CpuOptions{.threads = options.threads, .precision = precision});
 }
 
 }  // namespace nunchi

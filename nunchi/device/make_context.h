@@ -10,7 +10,7 @@ namespace nunchi {
 
 struct ContextOptions {
   std::string device = "cpu";  // or cuda, or cuda:N
-  std::string precision;       // f32 or bf16; empty: f32 on the CPU, bf16 on a GPU
+  std::string precision;       // f32, bf16 or int8; empty: f32 on the CPU, bf16 on a GPU
   int threads = 0;             // 0: one for each core that this process may use
   bool deterministic = false;  // on a GPU: results do not depend on the batch, bit for bit
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "nunchi/kernels/dropout.h"
+#include "nunchi/kernels/product.h"
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
 #include "nunchi/tensor/dtype.h"
@@ -18,7 +19,8 @@ struct Embedding {
   double scale = 1;
   Dropout dropout;
   const std::int32_t* ids = nullptr;  // [T], each in [0, V)
-  const T* table = nullptr;           // [V, C]
+  const T* table = nullptr;           // [V, C]; null if formed_table is set
+  FormedMatrix formed_table;          // the table as int8; on the CPU, in f32, only
   const T* positions = nullptr;       // [P, C]; null: nothing is added
   T* out = nullptr;                   // [T, C]
 

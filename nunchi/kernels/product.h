@@ -20,7 +20,8 @@ namespace nunchi::kernels {
 // packed elements have the type of b.
 struct FormedMatrix {
   WeightForm form = WeightForm::plain;
-  const void* data = nullptr;  // null: there is no other form, products read the plain b
+  const void* data = nullptr;     // null: there is no other form, products read the plain b
+  const float* scales = nullptr;  // of the form int8: one for each row of the weight
 };
 
 // c = a · b, or c += a · b with `accumulate`. Then, optionally: adds the bias, and then either adds
@@ -32,7 +33,7 @@ struct Product {
   bool transpose_a = false;
   // [K, N], or [N, K] when transposed. A GPU may read a transposed b and the bias before the
   // previous kernel has ended, so no kernel of a decode step may write them: they must be
-  // parameters.
+  // parameters. Null if the matrix exists only in the form of formed_b.
   const T* b = nullptr;
   bool transpose_b = false;
   FormedMatrix formed_b;  // the same matrix in another form; devices without that form ignore it

@@ -19,7 +19,8 @@ Variable make_table(nn::Parameters& parameters, const std::string& name, Use use
   const bool source = name.starts_with("encoder");
   return parameters.add(
       name, {source ? options.source_vocabulary : options.target_vocabulary, options.width},
-      nn::Init::normal(unit_deviation ? 1 : 1 / std::sqrt(static_cast<double>(options.width))));
+      nn::Init::normal(unit_deviation ? 1 : 1 / std::sqrt(static_cast<double>(options.width))),
+      nn::ParameterUse::product);
 }
 
 }  // namespace

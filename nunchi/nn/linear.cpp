@@ -12,10 +12,10 @@ Init init_of(const Linear::Options& options) {
 }  // namespace
 
 Linear::Linear(Parameters& parameters, const std::string& name, const Options& options)
-    : parameters_{
-          .weight =
-              parameters.add(name + ".weight", {options.outputs, options.inputs}, init_of(options)),
-          .bias = options.bias ? parameters.add(name + ".bias", {options.outputs}, Init::zeros())
-                               : Variable()} {}
+    : parameters_{.weight = parameters.add(name + ".weight", {options.outputs, options.inputs},
+                                           init_of(options), ParameterUse::product),
+                  .bias = options.bias
+                              ? parameters.add(name + ".bias", {options.outputs}, Init::zeros())
+                              : Variable()} {}
 
 }  // namespace nunchi::nn

@@ -14,8 +14,10 @@
 // capturing a graph while they are created.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -42,11 +44,21 @@ struct Init {
   }
 };
 
+// How a model reads a parameter.
+enum class ParameterUse : std::uint8_t {
+  other,
+  // A matrix that is read only by products x · Wᵀ and as a table of embeddings. Such a weight may
+  // exist as int8 only.
+  product,
+};
+
 struct ParameterEntry {
   std::string name;
   Shape shape;
   Init init;
+  ParameterUse use = ParameterUse::other;
   Variable variable;
+  bool int8 = false;        // the weight exists as int8 only and has no place in the flat buffers
   std::int64_t offset = 0;  // of the first element in the flat buffers
 };
 
@@ -55,15 +67,22 @@ class Parameters {
   Parameters() : version_(std::make_shared<std::uint64_t>(1)) {}
 
   // The variable has no memory before allocate(). Throws Error if the name exists already.
-  Variable add(std::string name, const Shape& shape, const Init& init);
+  Variable add(std::string name, const Shape& shape, const Init& init,
+               ParameterUse use = ParameterUse::other);
   // The fixed number of an operation that draws random numbers: Dropout::operation_id.
   std::uint32_t next_operation_id() { return next_place_++; }
 
   struct Memory {
     std::optional<DType> dtype;  // layers compute in this type; none: the context's compute type
     bool gradients = false;      // needed for training
+    // Whether a parameter is to exist as int8 only; asked for those that can (see ParameterUse) on
+    // a CPU, without gradients. Empty: none.
+    std::function<bool(const ParameterEntry& entry)> int8 = {};
   };
   void allocate(ContextBase& context, const Memory& memory);
+  // Throws UsageError if models cannot be trained in the context's precision; allocate() does, too,
+  // if gradients are asked for.
+  static void check_can_train(const ContextBase& context);
   // Draws the initial weights. They depend on the seed, not on the number of threads.
   void initialize(std::uint64_t seed);
 
@@ -75,9 +94,12 @@ class Parameters {
   const Tensor& values() const { return values_; }    // [flat size], weights() as layers read them
   // [flat size]; undefined if allocated without gradients
   const Tensor& gradients() const { return gradients_; }
+  // Without memory if the weight exists as int8 only.
   Tensor weight(const ParameterEntry& entry) const {
-    return weights_.flat_slice(entry.offset, entry.shape);
+    return entry.int8 ? entry.variable.value() : weights_.flat_slice(entry.offset, entry.shape);
   }
+  // Sets rows of a weight that exists as int8 only; `first` is a multiple of 16.
+  void quantize_rows(const ParameterEntry& entry, std::int64_t first, std::span<const float> rows);
   // Elements of the prefix that holds the matrices, to which weight decay applies.
   std::int64_t decayed() const { return decayed_; }
 

@@ -12,7 +12,7 @@ namespace {
 nunchi::Linear make_linear(Parameters& parameters, const std::string& name, const Shape& shape,
                            std::int64_t width) {
   const Init init{Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(width))};
-  return {.weight = parameters.add(name + ".weight", shape, init),
+  return {.weight = parameters.add(name + ".weight", shape, init, ParameterUse::product),
           .bias = parameters.add(name + ".bias", {shape[0]}, Init::zeros())};
 }
 

@@ -19,7 +19,7 @@ StateAttention::StateAttention(Parameters& parameters, const std::string& name,
   const std::int64_t width = options.width;
   const auto matrix = [&](const std::string& suffix, std::int64_t inputs) {
     return parameters.add(name + "." + suffix + ".weight", {width, width},
-                          Init::xavier(inputs, width));
+                          Init::xavier(inputs, width), ParameterUse::product);
   };
   if (score_ == StateScore::additive) {
     query_ = matrix("query", width);

@@ -25,6 +25,15 @@ void check_embedding(const Tensor& ids, const Ragged& batch, const Embedding& pa
   }
 }
 
+// The int8 form of a table that has no other.
+kernels::FormedMatrix int8_form(const Variable& table) {
+  if (table.value().has_memory() || table.forms() == nullptr) return {};
+  const FormedWeight& form = table.forms()->int8();
+  return {.form = WeightForm::int8,
+          .data = form.values.bytes_begin(),
+          .scales = form.scales.data<float>()};
+}
+
 template <class T>
 kernels::Embedding<T> kernel_of(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
                                 const Tensor& out) {
@@ -34,7 +43,8 @@ kernels::Embedding<T> kernel_of(const Tensor& ids, const Ragged& batch, const Em
           .scale = parameters.scale,
           .dropout = dropout_on(out.context(), parameters.dropout),
           .ids = ids.data<std::int32_t>(),
-          .table = table.value().data<T>(),
+          .table = table.value().has_memory() ? table.value().data<T>() : nullptr,
+          .formed_table = int8_form(table),
           .positions = positions.defined() ? positions.value().data<T>() : nullptr,
           .out = out.data<T>()};
 }

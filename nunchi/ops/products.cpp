@@ -47,13 +47,20 @@ void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
 
 ProductWeight forward_weight(ContextBase& context, const Variable& weight) {
   const Tensor& plain = weight.value();
-  if (!device_packs(context)) return {.plain = plain, .transposed = true};
-  const auto make = [&] { return pack(context, plain, true); };
   WeightForms* const forms = weight.forms();
+  if (forms != nullptr && forms->int8().values.defined()) {
+    return {.plain = plain,
+            .form = WeightForm::int8,
+            .formed = forms->int8().values,
+            .scales = forms->int8().scales,
+            .transposed = true};
+  }
+  if (!device_packs(context)) return {.plain = plain, .transposed = true};
+  const auto make = [&] { return FormedWeight{.values = pack(context, plain, true)}; };
   const bool cached = forms != nullptr && !context.is_training();
   return {.plain = plain,
           .form = WeightForm::packed,
-          .formed = cached ? forms->get(WeightForm::packed, make) : make(),
+          .formed = (cached ? forms->get(WeightForm::packed, make) : make()).values,
           .transposed = true};
 }
 

@@ -14,6 +14,7 @@ struct ProductWeight {
   Tensor plain;  // [N, K]
   WeightForm form = WeightForm::plain;
   Tensor formed;            // the weight in that form; undefined: the device reads the plain weight
+  Tensor scales;            // of the form int8
   bool transposed = false;  // true: x · Wᵀ; false: x · W
 };
 
@@ -31,10 +32,11 @@ kernels::Product<T, C> product_of(const ProductWeight& weight, const Tensor& x, 
           .n = weight.plain.size(weight.transposed ? 0 : 1),
           .k = weight.plain.size(weight.transposed ? 1 : 0),
           .a = x.defined() ? x.data<T>() : nullptr,
-          .b = weight.plain.data<T>(),
+          .b = weight.plain.has_memory() ? weight.plain.data<T>() : nullptr,
           .transpose_b = weight.transposed,
           .formed_b = {.form = weight.form,
-                       .data = weight.formed.defined() ? weight.formed.data<T>() : nullptr},
+                       .data = weight.formed.defined() ? weight.formed.bytes_begin() : nullptr,
+                       .scales = weight.scales.defined() ? weight.scales.data<float>() : nullptr},
           .c = out.defined() ? out.data<C>() : nullptr};
 }
 

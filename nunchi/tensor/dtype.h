@@ -9,7 +9,7 @@
 
 namespace nunchi {
 
-enum class DType : std::uint8_t { f32, f64, bf16, i8, i32, i64 };
+enum class DType : std::uint8_t { f32, f64, bf16, i8, u8, i32, i64 };
 
 // The upper half of a float: 8 bits of exponent, 7 of fraction. Storage only; compute in float.
 struct BFloat16 {
@@ -42,6 +42,10 @@ struct DTypeOf<BFloat16> {
 template <>
 struct DTypeOf<std::int8_t> {
   static constexpr DType value = DType::i8;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::u8;
 };
 template <>
 struct DTypeOf<std::int32_t> {
@@ -81,6 +85,7 @@ constexpr std::size_t size_of(DType dtype) {
     case DType::bf16:
       return 2;
     case DType::i8:
+    case DType::u8:
       return 1;
   }
   return 0;
@@ -96,6 +101,8 @@ constexpr const char* name_of(DType dtype) {
       return "bf16";
     case DType::i8:
       return "i8";
+    case DType::u8:
+      return "u8";
     case DType::i32:
       return "i32";
     case DType::i64:

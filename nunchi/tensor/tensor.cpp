@@ -28,11 +28,22 @@ std::size_t checked_bytes(DType dtype, const Shape& shape) {
 
 Storage::Storage(ContextBase& context, std::size_t bytes)
     : context_(context), data_(context.arena().allocate(bytes)) {}
-Storage::~Storage() { context_.arena().release(data_); }
+Storage::~Storage() {
+  if (data_ != nullptr) context_.arena().release(data_);
+}
 
 Tensor Tensor::empty(ContextBase& context, DType dtype, const Shape& shape) {
   Tensor tensor;
   tensor.storage_ = std::make_shared<Storage>(context, checked_bytes(dtype, shape));
+  tensor.dtype_ = dtype;
+  tensor.shape_ = shape;
+  tensor.row_stride_ = width_of(shape);
+  return tensor;
+}
+
+Tensor Tensor::without_memory(ContextBase& context, DType dtype, const Shape& shape) {
+  Tensor tensor;
+  tensor.storage_ = std::make_shared<Storage>(context);
   tensor.dtype_ = dtype;
   tensor.shape_ = shape;
   tensor.row_stride_ = width_of(shape);
@@ -84,6 +95,10 @@ Tensor Tensor::flat_slice(std::int64_t begin, const Shape& shape) const {
 
 void Tensor::check_type(DType requested) const {
   if (storage_ == nullptr) throw Error("an empty tensor has no elements.");
+  if (storage_->data() == nullptr) {
+    throw Error("a weight of shape " + shape_.to_string() +
+                " exists only as int8 and was read as " + name_of(requested) + ".");
+  }
   if (requested != dtype_) {
     throw Error(std::string("a tensor of ") + name_of(dtype_) + " was used as " +
                 name_of(requested) + ".");

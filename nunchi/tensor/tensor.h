@@ -17,10 +17,11 @@ inline DType compute_type(const ContextBase& context) {
   return context.precision() == Precision::bf16 ? DType::bf16 : DType::f32;
 }
 
-// One block of an arena, released in the destructor.
+// One block of an arena, released in the destructor; or no memory at all.
 class Storage {
  public:
   Storage(ContextBase& context, std::size_t bytes);
+  explicit Storage(ContextBase& context) : context_(context), data_(nullptr) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -38,8 +39,12 @@ class Tensor {
   Tensor() = default;
   // Uninitialised.
   static Tensor empty(ContextBase& context, DType dtype, const Shape& shape);
+  // Without memory: it has a shape, a type and a context, but no elements can be read. For weights
+  // that exist only in another form.
+  static Tensor without_memory(ContextBase& context, DType dtype, const Shape& shape);
 
   bool defined() const { return storage_ != nullptr; }
+  bool has_memory() const { return defined() && storage_->data() != nullptr; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   std::int64_t size(int dimension) const { return shape_[dimension]; }
@@ -59,6 +64,12 @@ class Tensor {
   T* data() const {
     check_type(dtype_of<T>);
     return reinterpret_cast<T*>(storage_->data()) + offset_;
+  }
+
+  // The same for elements of any type.
+  std::byte* bytes_begin() const {
+    check_type(dtype_);
+    return storage_->data() + static_cast<std::size_t>(offset_) * size_of(dtype_);
   }
 
   // Views, which share the storage.

@@ -9,7 +9,8 @@ enum class WeightForm : std::uint8_t {
   plain,              // row-major, as in the parameters' buffer
   packed,             // in the GEMM library's layout, for x · Wᵀ
   packed_transposed,  // in the GEMM library's layout, for x · W
+  int8,               // bytes with a scale per row, for x · Wᵀ (kernels/int8_product.h)
 };
-inline constexpr int kWeightForms = 3;
+inline constexpr int kWeightForms = 4;
 
 }  // namespace nunchi

@@ -91,6 +91,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
     : context_(context),
       communicator_(options.communicator != nullptr ? *options.communicator : single_process_),
       config_(config) {
+  nn::Parameters::check_can_train(context);
   check_device(config.model, context.device(), kModel);
   read_validation(options);
   make_tokenizers(options);

@@ -146,6 +146,10 @@ class AnyModel {
     model_->parameters().initialize(11);
     if (model_->family() == "gpt") sharpen(model_->parameters());
   }
+  // A model that has its weights.
+  struct Loaded {};
+  AnyModel(ContextBase& context, std::unique_ptr<Model> model, Loaded)
+      : context_(context), model_(std::move(model)) {}
   AnyModel(ContextBase& context, const NamedModel& named, const ModelSize& size = {},
            const nn::Parameters::Memory& memory = {})
       : AnyModel(context, named.config->make({size.vocabulary, size.vocabulary}), memory) {}

@@ -4,8 +4,23 @@
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
+#include "nunchi/kernels/int8_product.h"
 
 namespace nunchi::kernels {
+namespace {
+
+// A row of an int8 table as numbers.
+template <class T>
+void restore_row(const FormedMatrix& table, std::int64_t row, std::int64_t width, T* out) {
+  const auto* values = static_cast<const std::uint8_t*>(table.data) + int8_index(row, 0, width);
+  const T scale = table.scales[row];
+  for (std::int64_t k = 0; k < width; ++k) {
+    const int value = values[k / kInt8Group * kInt8PanelRows * kInt8Group + k % kInt8Group];
+    out[k] = static_cast<T>(value - kInt8Zero) * scale;
+  }
+}
+
+}  // namespace
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
@@ -15,10 +30,15 @@ void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
     T* dropout_factors = dropout_scratch.thread_buffer();
     for (std::int64_t r = begin; r < end; ++r) {
-      const T* token = p.table + p.ids[r] * width;
       const T* position =
           p.positions != nullptr ? p.positions + position_of(p.rows, r) * width : nullptr;
       T* out = p.out + r * width;
+      const T* token = out;
+      if (p.formed_table.data != nullptr) {
+        restore_row(p.formed_table, p.ids[r], width, out);
+      } else {
+        token = p.table + p.ids[r] * width;
+      }
       if (has_dropout) {
         const DropoutGenerator<T> generator(p.dropout);
         generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, dropout_factors);

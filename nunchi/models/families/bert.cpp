@@ -22,7 +22,8 @@ Bert::Bert(const BertConfig& config)
     : Model(config),
       config_(checked(config)),
       table_(parameters_.add("encoder.embedding.weight", {config.target_vocabulary, config.width},
-                             nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))))),
+                             nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))),
+                             nn::ParameterUse::product)),
       position_(nn::make_position(parameters_, "encoder.position",
                                   config.position_options(nn::AttentionMask::none))),
       // With post-norm, the dropout comes after the embedding's norm.

@@ -35,12 +35,12 @@ Gpt::Gpt(const GptConfig& config)
     : Model(config),
       config_(checked(config)),
       table_(parameters_.add("decoder.embedding.weight", {config.target_vocabulary, config.width},
-                             nn::Init::normal(kDeviation))),
+                             nn::Init::normal(kDeviation), nn::ParameterUse::product)),
       output_table_(config.tied_embeddings
                         ? table_
                         : parameters_.add("decoder.output.weight",
                                           {config.target_vocabulary, config.width},
-                                          nn::Init::normal(kDeviation))),
+                                          nn::Init::normal(kDeviation), nn::ParameterUse::product)),
       position_(nn::make_position(parameters_, "decoder.position", position_of(config))),
       embedding_(parameters_, table_, config.embedding_options()),
       layers_(parameters_, {.name = "decoder", .layers = config.layers, .block = block_of(config)},

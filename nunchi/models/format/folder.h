@@ -1,7 +1,8 @@
 // A model on disk: a folder in the Hugging Face convention.
 //
 //   config.json          the family and all its options
-//   model.safetensors    the parameters by name, f32 (f64 and bf16 are read too)
+//   model.safetensors    the parameters by name, f32 (f64 and bf16 are read too), or weights of 8
+//                        bits (models/format/int8_tensors.h)
 //
 // Nothing in it is executable, and nothing in it is trusted: every size and offset is checked
 // before memory is allocated.
@@ -9,6 +10,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "nunchi/models/model.h"
 
@@ -39,6 +42,7 @@ void load_weights(Model& model, const std::filesystem::path& folder, ContextBase
 struct ModelDescription {
   std::unique_ptr<Model> model;  // not allocated
   std::uintmax_t file_bytes = 0;
+  std::vector<std::string> int8 = {};  // the names of the parameters that are stored as int8
 };
 ModelDescription describe_model(const std::filesystem::path& folder);
 

@@ -58,6 +58,10 @@ class SafetensorsFile {
   std::vector<T> values(const StoredTensor& tensor) const {
     return file_.read_values<T>(tensor.offset, tensor.bytes / sizeof(T));
   }
+  // The same for the bytes of a tensor or a part of it, into memory of the caller.
+  void read(const StoredTensor& tensor, std::span<std::byte> into, std::uint64_t first = 0) const {
+    file_.read(tensor.offset + first, into);
+  }
   // Throws Error when the file was written to after it was opened; callers check this after they
   // have read the values.
   void check_unchanged() const { file_.check_unchanged(); }

@@ -29,10 +29,11 @@ struct StoredType {
   std::string_view name;
   DType dtype;
 };
-constexpr std::array<StoredType, 6> kStoredTypes{{{"F32", DType::f32},
+constexpr std::array<StoredType, 7> kStoredTypes{{{"F32", DType::f32},
                                                   {"F64", DType::f64},
                                                   {"BF16", DType::bf16},
                                                   {"I8", DType::i8},
+                                                  {"U8", DType::u8},
                                                   {"I32", DType::i32},
                                                   {"I64", DType::i64}}};
 
@@ -133,7 +134,7 @@ class HeaderReader {
                                      [&](const StoredType& known) { return known.name == text; });
       if (type == kStoredTypes.end()) {
         fail_tensor(
-            fmt::format("is of type {}, which is not supported: F32, F64, BF16, I8, I32 "
+            fmt::format("is of type {}, which is not supported: F32, F64, BF16, I8, U8, I32 "
                         "and I64 are",
                         shown(text)));
       }

@@ -5,14 +5,13 @@
 #include <string>
 #include <utility>
 
-#include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/base/random_access_file.h"
 #include "nunchi/models/format/folder.h"
 #include "nunchi/models/format/tokenizers.h"
 #include "nunchi/ops/tensors.h"
-#include "nunchi/training/run/atomic_folder.h"
+#include "nunchi/training/run/derived_folder.h"
 #include "nunchi/training/start_from.h"
 
 namespace nunchi {
@@ -32,18 +31,6 @@ void add(const SafetensorsFile& file, const StoredTensor& tensor, std::vector<do
   if (tensor.dtype == DType::f64) return add_values(file.values<double>(tensor), sum);
   if (tensor.dtype == DType::bf16) return add_values(file.values<BFloat16>(tensor), sum);
   add_values(file.values<float>(tensor), sum);
-}
-
-// The names of the files beside the weights in a model folder.
-std::vector<fs::path> companion_files(const fs::path& folder) {
-  std::vector<fs::path> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const fs::path name = entry.path().filename();
-    const bool wanted = name == "config.json" || name == "generation_config.json";
-    if (wanted || is_tokenizer_name(name)) names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 bool same_content(const fs::path& a, const fs::path& b) {
@@ -87,6 +74,10 @@ ModelMean::ModelMean(std::vector<fs::path> folders, const std::string& weights_f
         throw Error((folders_[i] / weights_file).string() + ": the tensor '" +
                     printable(tensor.name) + "' is missing or has another shape.");
       }
+      if (part->dtype == DType::u8) {
+        throw Error("'" + folders_[i].string() +
+                    "' has int8 weights; average the checkpoints first, then quantise the mean.");
+      }
       add(files[i], *part, sum);
     }
     std::vector<float>& mean = means_.emplace_back(sum.size());
@@ -108,27 +99,9 @@ void ModelMean::copy_to(nn::Parameters& parameters) const {
 }
 
 void ModelMean::save(const fs::path& out) const {
-  std::error_code failure;
-  // "runs/mean/" becomes "runs/mean".
-  const fs::path target = out.has_filename() ? out : out.parent_path();
-  const bool has_files = fs::exists(target, failure) && !fs::is_empty(target, failure);
-  if (target.has_parent_path()) fs::create_directories(target.parent_path(), failure);
-  // If the folder has files, the new ones are written to a temporary folder inside it and moved.
-  AtomicFolder folder(has_files ? target / "" : target);
-  folder.fill([&](const fs::path& into) {
-    for (const fs::path& name : companion_files(folders_.front())) {
-      const std::string content = read_small_file(folders_.front() / name);
-      AtomicFile copy(into / name);
-      copy.write(std::as_bytes(std::span(content)));
-      copy.commit();
-    }
+  write_derived_folder(folders_.front(), out, [&](const fs::path& into) {
     write_safetensors(into / "model.safetensors", entries_, {{"format", "nunchi"}});
   });
-  if (has_files) {
-    move_files(folder.temporary(), target);
-  } else {
-    folder.commit();
-  }
 }
 
 }  // namespace nunchi

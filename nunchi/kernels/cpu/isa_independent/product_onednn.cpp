@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "nunchi/kernels/int8_product.h"
 #include "nunchi/kernels/product.h"
 
 namespace nunchi::kernels {
@@ -201,6 +202,9 @@ void compute<AnyCpu>(CpuContext&, const PackMatrix<double>&) {}
 
 template <>
 void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
+  if (p.formed_b.form == WeightForm::int8 && p.formed_b.data != nullptr) {
+    return run_unprofiled(ctx, Int8Product{p});
+  }
   check_product(p);
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0)
