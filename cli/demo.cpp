@@ -125,6 +125,8 @@ void add_demo(CLI::App& program, Job& job) {
   run_options.add("-o,--output", arguments->options.output, text("FOLDER", "a folder"),
                   "Where to write the model");
   run_options.add("--steps", arguments->options.steps, whole_number(1, 1 << 20), "Training steps");
+  run_options.add("--checkpoints", arguments->options.checkpoints, whole_number(1, 100),
+                  "Checkpoints to keep, for nunchi inspect --checkpoints");
   add_json(*demo, arguments->json, "Print one JSON object as the last line");
   add_device_options(*demo, arguments->device);
   add_examples(*demo, {"nunchi demo", "nunchi demo --seed 7 --output runs/demo-7 --json"});

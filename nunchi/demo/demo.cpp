@@ -131,7 +131,10 @@ TrainConfig demo_config(const DemoOptions& options) {
                        .peak = 2e-3,
                        .warmup = std::max<std::int64_t>(1, options.steps / 12)};
   training.max_steps = options.steps;
-  config.checkpoints = {.every = options.steps, .keep_last = 1, .keep_best = 1, .average = 1};
+  config.checkpoints = {.every = std::max<std::int64_t>(1, options.steps / options.checkpoints),
+                        .keep_last = options.checkpoints,
+                        .keep_best = 1,
+                        .average = 1};
   config.validation.metric = ValidationMetric::loss;
   config.generation = {.beam_size = 1};
   return config;

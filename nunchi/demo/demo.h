@@ -21,6 +21,7 @@ struct DemoOptions {
   std::int64_t training = 80000;               // number of training pairs
   std::int64_t held_out = 1000;                // number of held-out pairs
   std::int64_t steps = 2200;
+  std::int64_t checkpoints = 1;  // kept, at equal distances, for `nunchi inspect --checkpoints`
 };
 
 struct DemoTranslation {

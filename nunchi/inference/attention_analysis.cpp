@@ -244,4 +244,26 @@ std::optional<InspectedAlignment> alignment_of(std::span<const InspectedHead> at
   return best;
 }
 
+std::optional<InspectedAlignment> alignment_of(std::span<const InspectedHead> attention,
+                                               const AlignmentHeads& heads) {
+  std::vector<const ValueMatrix*> matrices;
+  std::map<int, std::vector<int>> layers;
+  for (const InspectedHead& head : attention) {
+    if (head.place.stack != "decoder" || is_self_attention(head.place)) continue;
+    if (std::ranges::find(heads, AlignmentHead{head.place.layer, head.place.head}) == heads.end()) {
+      continue;
+    }
+    matrices.push_back(&head.weights);
+    layers[head.place.layer].push_back(head.place.head);
+  }
+  if (matrices.empty()) return std::nullopt;
+  InspectedAlignment alignment{.layer = 0, .heads = {}, .weights = mean_of(matrices)};
+  for (const auto& [layer, numbers] : layers) {
+    if (numbers.size() < alignment.heads.size()) continue;
+    alignment.layer = layer;
+    alignment.heads = numbers;
+  }
+  return alignment;
+}
+
 }  // namespace nunchi

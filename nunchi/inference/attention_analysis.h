@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nunchi/inference/inspection.h"
+#include "nunchi/models/format/alignment_heads.h"
 
 namespace nunchi {
 
@@ -28,5 +29,9 @@ std::vector<InspectedWeights> rollout_of(std::span<const InspectedHead> attentio
 // token gives them. End tokens do not count. A head that looks at one place from everywhere has a
 // low measure, and so has one that looks everywhere. Nothing without such attention.
 std::optional<InspectedAlignment> alignment_of(std::span<const InspectedHead> attention);
+// The mean of given heads, which may belong to several layers; the result names the layer with the
+// most of them. Heads that do not exist are left out.
+std::optional<InspectedAlignment> alignment_of(std::span<const InspectedHead> attention,
+                                               const AlignmentHeads& heads);
 
 }  // namespace nunchi

@@ -428,7 +428,7 @@ void Inspector::add_steps(Run& run) const {
   }
 }
 
-void Inspector::add_attention(Run& run) {
+void Inspector::add_attention(Run& run) const {
   Inspection& inspection = run.inspection;
   std::vector<const TapRecord*> gradients;
   for (const TapRecord& record : run.trace.records()) {
@@ -454,7 +454,9 @@ void Inspector::add_attention(Run& run) {
     }
   }
   inspection.rollout = rollout_of(inspection.attention);
-  inspection.alignment = alignment_of(inspection.attention);
+  inspection.alignment = options_.alignment_heads.empty()
+                             ? alignment_of(inspection.attention)
+                             : alignment_of(inspection.attention, options_.alignment_heads);
 }
 
 void Inspector::add_tensors(Run& run) {

@@ -15,6 +15,7 @@
 #include "nunchi/decoding/beam_record.h"
 #include "nunchi/decoding/search_options.h"
 #include "nunchi/inference/inspection.h"
+#include "nunchi/models/format/alignment_heads.h"
 #include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
@@ -25,7 +26,9 @@ struct InspectorOptions {
   std::int64_t best = 10;         // likeliest tokens of each step
   bool taps = true;               // fill Inspection::tensors and norms
   bool gradients = true;          // fill Inspection::gradient_weight
-  std::string model_name = {};    // Inspection::model.name
+  // For Inspection::alignment; empty: those that come closest to a one-to-one alignment.
+  AlignmentHeads alignment_heads = {};
+  std::string model_name = {};  // Inspection::model.name
 
   static constexpr std::int64_t kLongest = 512;  // of max_length
   // Tokens that a language model adds to a text, at most.
@@ -56,7 +59,7 @@ class Inspector {
   void compute_traced(Run& run, const std::function<VocabularyLoss()>& loss) const;
   void predict_from_stack(const SequenceModel& model, Run& run) const;
   void add_steps(Run& run) const;
-  static void add_attention(Run& run);
+  void add_attention(Run& run) const;
   static void add_tensors(Run& run);
   InspectedText described(const Tokenizer& tokenizer, const Tokens& ids) const;
   InspectedModel described_model() const;

@@ -39,7 +39,8 @@ class ModelFolder {
   AlignmentHeads alignment_heads_;
 };
 
-// The options of a Translator or Scorer, with the folder's alignment heads unless others are given.
+// The options of a Translator, Scorer or Inspector, with the folder's alignment heads unless others
+// are given.
 template <class Options>
 Options with_alignment_heads(Options options, const ModelFolder& folder) {
   if (options.alignment_heads.empty()) options.alignment_heads = folder.alignment_heads();

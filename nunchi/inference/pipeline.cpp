@@ -44,7 +44,7 @@ Scorer Pipeline::scorer(const ScorerOptions& options) const {
 }
 
 Inspector Pipeline::inspector(const InspectorOptions& options) const {
-  return {context(), model(), tokenizers(), options};
+  return {context(), model(), tokenizers(), with_alignment_heads(options, shared_->folder)};
 }
 
 LineScorer Pipeline::line_scorer(const ScorerOptions& options) const {

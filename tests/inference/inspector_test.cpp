@@ -304,5 +304,23 @@ TEST(Alignment, TakesTheHeadsThatAreClosestToOneToOne) {
   EXPECT_FALSE(alignment_of({}));
 }
 
+TEST(Alignment, TakesTheHeadsThatAreGiven) {
+  std::vector<InspectedHead> attention;
+  for (int layer = 0; layer < 2; ++layer) {
+    for (int head = 0; head < 3; ++head) {
+      const float weight = static_cast<float>(layer + head) / 4;
+      attention.push_back(
+          {.place = {.stack = "decoder", .layer = layer, .part = "cross_attention", .head = head},
+           .kind = {},
+           .weights = matrix_of({{weight, 1 - weight}})});
+    }
+  }
+  const auto alignment = alignment_of(attention, {{0, 1}, {1, 0}, {1, 2}, {9, 9}});
+  ASSERT_TRUE(alignment);
+  EXPECT_EQ(alignment->layer, 1);
+  EXPECT_EQ(alignment->heads, (std::vector<int>{0, 2}));
+  EXPECT_FLOAT_EQ(alignment->weights.at(0, 0), (0.25f + 0.25f + 0.75f) / 3);
+}
+
 }  // namespace
 }  // namespace nunchi::testing
