@@ -138,12 +138,12 @@ Lines weight_lines(const ValueMatrix& weights, const AttentionAxes& axes, std::i
   const std::string& query = axes.queries.pieces[static_cast<std::size_t>(row)];
   for (std::int64_t j = 0; j < weights.columns; ++j) {
     const double weight = double{values[static_cast<std::size_t>(j)]};
-    lines.push_back(fmt::format(
-        "{} → {} ({}) {}{}", query,
-        left_aligned(axes.keys.pieces[static_cast<std::size_t>(j)] + ":", kNameWidth),
-        number(weight),
-        left_aligned(std::string(static_cast<std::size_t>(std::lround(weight * 20)), '#'), 20),
-        j == best ? " ← most" : ""));
+    std::string bar;
+    for (long i = 0; i < std::lround(weight * 20); ++i) bar += "█";
+    lines.push_back(
+        fmt::format("{} → {} ({}) {}{}", query,
+                    left_aligned(axes.keys.pieces[static_cast<std::size_t>(j)] + ":", kNameWidth),
+                    number(weight), bar, j == best ? " ← most" : ""));
   }
   return lines;
 }

@@ -22,7 +22,11 @@ void NoteBoxes::add(std::string_view title, const std::vector<std::string>& line
   if (!text_.empty()) text_ += spaces(width_ / 2 - 1) + "↓\n";
   text_ += "┌" + repeated("─", width_ - 2) + "┐\n";
   text_ += "│" + centered("[" + std::string(title) + "]", width_ - 2) + "\n";
-  for (const std::string& line : lines) text_ += "│ " + fitted(line, inner_width()) + "\n";
+  for (const std::string& line : lines) {
+    std::string shown = "│ " + fitted(line, inner_width());
+    shown.erase(shown.find_last_not_of(' ') + 1);
+    text_ += shown + "\n";
+  }
   text_ += "└" + repeated("─", width_ - 2) + "┘\n";
 }
 
