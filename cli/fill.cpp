@@ -6,6 +6,8 @@
 
 #include "cli/commands.h"
 #include "cli/line_command.h"
+#include "cli/picture.h"
+#include "nunchi/views/prediction_picture.h"
 
 namespace nunchi::cli {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 struct Arguments {
   LineCommand command;
   std::int64_t top = FillerOptions().top;
+  bool picture = false;
 };
 
 std::string text_of(const FilledLine& line) {
@@ -81,15 +84,29 @@ void run(const Arguments& arguments) {
     const auto filler = std::make_shared<Filler>(
         pipeline.filler({.reader = arguments.command.reader, .top = arguments.top}));
     const auto unread = std::make_shared<UnreadMasks>();
-    const auto answers = [&arguments, filler, unread](std::span<const SourceLine> lines) {
+    const auto filled = std::make_shared<std::vector<FilledLine>>();  // the last lines
+    const auto answers = [&arguments, filler, unread, filled](std::span<const SourceLine> lines) {
       std::vector<std::string> answers;
-      for (const FilledLine& line : filler->fill(lines)) {
+      *filled = filler->fill(lines);
+      for (const FilledLine& line : *filled) {
         unread->add(line);
         answers.push_back(arguments.command.json ? json_of(line) : text_of(line));
       }
       return answers;
     };
-    return LineCommand::Handler{answers, [=] { report_lines(*filler, *unread); }};
+    LineCommand::Handler handler{answers, [=] { report_lines(*filler, *unread); }};
+    if (!arguments.picture) return handler;
+    const auto inspector = std::make_shared<const Inspector>(
+        pipeline.inspector({.max_length = InspectorOptions::kLongest,
+                            .best = arguments.top,
+                            .taps = false,
+                            .gradients = false}));
+    handler.picture = [=](std::span<const SourceLine> lines, std::size_t line) {
+      if ((*filled)[line].masks.empty()) return std::string();
+      return prediction_picture(inspector->inspect({.text = lines[line].text}), 0,
+                                picture_options());
+    };
+    return handler;
   });
 }
 
@@ -107,7 +124,9 @@ void add_fill(CLI::App& program, Job& job) {
   arguments->command.add_to(*fill);
   OptionGroup(*fill, kOutputFormat)
       .add("--top", arguments->top, whole_number(1, 1000), "Candidates to print for each mask");
-  add_examples(*fill, {"echo 'The [MASK] is closed.' | nunchi fill runs/bert --top 3"});
+  add_picture(*fill, arguments->picture, "where each [MASK] looks and its candidates as bars");
+  add_examples(*fill, {"echo 'The [MASK] is closed.' | nunchi fill runs/bert --top 3",
+                       "echo 'The [MASK] is closed.' | nunchi fill runs/bert --picture"});
   fill->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 

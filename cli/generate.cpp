@@ -10,12 +10,14 @@
 #include "cli/device_options.h"
 #include "cli/line_command.h"
 #include "cli/option_group.h"
+#include "cli/picture.h"
 #include "cli/search_options.h"
 #include "cli/working_line.h"
 #include "nunchi/base/error.h"
 #include "nunchi/inference/line_windows.h"
 #include "nunchi/inference/pipeline.h"
 #include "nunchi/text/one_line.h"
+#include "nunchi/views/prediction_picture.h"
 
 namespace nunchi::cli {
 namespace {
@@ -23,7 +25,7 @@ namespace {
 struct Arguments {
   std::string folder, prompt, input = "-", output = "-";
   GeneratorOptions options;
-  bool json = false, ignore_end = false;
+  bool json = false, ignore_end = false, picture = false;
   ContextOptions device;
   SearchArguments search;
   CLI::Option *prompt_option = nullptr, *input_option = nullptr;
@@ -46,27 +48,57 @@ std::string line_of(const Arguments& arguments, const Prompt& prompt, const Cont
   return json_line(json) + "\n";
 }
 
+// Draws continuations: where each new token looked, and what else was likely.
+class Pictures {
+ public:
+  Pictures(const Arguments& arguments, const Pipeline& pipeline) {
+    if (!arguments.picture) return;
+    inspector_.emplace(pipeline.inspector(
+        {.max_length = InspectorOptions::kLongest, .best = 5, .taps = false, .gradients = false}));
+  }
+
+  void print(const Prompt& prompt, const Continuation& found, Output& out) const {
+    if (!inspector_ || found.tokens.empty() || found.text.empty()) return;
+    out.flush();
+    const Inspection inspection = inspector_->inspect({.text = prompt.text, .target = found.text});
+    if (inspection.target_cut) {
+      fmt::print(stderr, "nunchi: no picture: the text is longer than {} tokens\n",
+                 InspectorOptions::kLongest);
+      return;
+    }
+    print_picture(prediction_picture(inspection, found.tokens.size(), picture_options()));
+  }
+
+ private:
+  std::optional<Inspector> inspector_;
+};
+
 // One prompt: prints the text as it is generated.
 void run_prompt(const Arguments& arguments, Generator& generator, const WorkProgress& progress,
-                Output& out) {
+                const Pictures& pictures, Output& out) {
   const Prompt prompt{.text = arguments.prompt};
   // The text itself shows the progress on a terminal.
   std::optional<WorkingLine> working;
   if (arguments.json || ::isatty(STDOUT_FILENO) == 0) working.emplace("texts done", progress);
-  if (arguments.json) return out.add(line_of(arguments, prompt, generator.generate(prompt)));
+  if (arguments.json) {
+    const Continuation found = generator.generate(prompt);
+    out.add(line_of(arguments, prompt, found));
+    return pictures.print(prompt, found, out);
+  }
   const auto show = [&](std::string_view part) {
     out.add(part);
     out.flush();
     return out.is_open();
   };
   show(prompt.text);
-  generator.generate(prompt, show);
+  const Continuation found = generator.generate(prompt, show);
   out.add("\n");
+  pictures.print(prompt, found, out);
 }
 
 // One prompt on each line: prints one line for each.
 void run_lines(const Arguments& arguments, Generator& generator, const WorkProgress& progress,
-               Output& out) {
+               const Pictures& pictures, Output& out) {
   WorkingLine working("texts done", progress);
   const std::unique_ptr<LineSource> input = working.watched(open_input(arguments.input));
   const LineWindowOptions windows{.lines =
@@ -81,6 +113,7 @@ void run_lines(const Arguments& arguments, Generator& generator, const WorkProgr
     working.hide_while([&] {
       for (std::size_t i = 0; i < found.size(); ++i) {
         out.add(line_of(arguments, prompts[i], found[i]));
+        pictures.print(prompts[i], found[i], out);
       }
     });
     return out.is_open();
@@ -110,10 +143,11 @@ void run(const Arguments& arguments) {
   options.stop_at_end = !arguments.ignore_end;
   Generator generator = pipeline.generator(options);
   const auto& progress = pipeline.context().cache<WorkProgress>();
+  const Pictures pictures(arguments, pipeline);
   if (*arguments.prompt_option) {
-    run_prompt(arguments, generator, progress, out);
+    run_prompt(arguments, generator, progress, pictures, out);
   } else {
-    run_lines(arguments, generator, progress, out);
+    run_lines(arguments, generator, progress, pictures, out);
   }
   out.finish();
   report(generator.counts());
@@ -150,6 +184,7 @@ void add_generate(CLI::App& program, Job& job) {
       .add("--batch-prompts", a->options.batch_prompts, whole_number(1, 1 << 16),
            "Prompts per batch");
   add_json(*generate, a->json, "Print one JSON object for each prompt");
+  add_picture(*generate, a->picture, "where each new token looked and which tokens were likely");
   add_device_options(*generate, a->device);
   add_examples(*generate, {"nunchi generate runs/gpt --prompt 'Once upon a time' --max-tokens 100",
                            "nunchi generate runs/gpt -i prompts.txt --sample --top-k 20 --seed 7"});

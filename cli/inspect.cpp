@@ -16,6 +16,7 @@
 #include "nunchi/views/html_page.h"
 #include "nunchi/views/inspection_json.h"
 #include "nunchi/views/inspection_npz.h"
+#include "nunchi/views/inspection_svg.h"
 #include "nunchi/views/inspection_text.h"
 
 namespace nunchi::cli {
@@ -116,6 +117,7 @@ std::string formatted(const Arguments& arguments, const Inspection& inspection) 
                        std::getenv("NO_COLOR") == nullptr;
     return to_text(inspection, selection, {.width = text_width(arguments), .color = color});
   }
+  if (arguments.format == "svg") return inspection_svg(inspection, selection);
   const Inspection shown = selection.words ? joined_into_words(inspection) : inspection;
   return arguments.format == "npz" ? to_npz(shown, selection) : to_json(shown, selection) + "\n";
 }
@@ -191,7 +193,7 @@ void add_inspect(CLI::App& program, Job& job) {
              "MODEL is the folder of a training run: inspect each of its checkpoints");
   add_output(*inspect, a->output, "Where to write the result");
   OptionGroup format(*inspect, kOutputFormat);
-  format.add("--format", a->format, one_of({"text", "json", "npz", "html"}, "FORMAT"),
+  format.add("--format", a->format, one_of({"text", "json", "npz", "svg", "html"}, "FORMAT"),
              "Format of the result");
   std::vector<std::string> views;
   for (const auto& choice : kInspectionViews) views.emplace_back(choice.name);
@@ -213,9 +215,11 @@ void add_inspect(CLI::App& program, Job& job) {
   search.add("--max-length", a->max_length, whole_number(4, InspectorOptions::kLongest),
              "Maximum tokens of each text; longer texts are cut");
   add_device_options(*inspect, a->device);
-  add_examples(*inspect,
-               {"nunchi inspect runs/demo '내일 오후 3시에 서울에서 만나요'",
-                "nunchi inspect runs/demo '내일 만나요' --format html --output page.html"});
+  add_examples(
+      *inspect,
+      {"nunchi inspect runs/demo '내일 오후 3시에 서울에서 만나요'",
+       "nunchi inspect runs/demo '내일 만나요' --format html --output page.html",
+       "nunchi inspect runs/demo '내일 만나요' --view attention --format svg -o heads.svg"});
   inspect->callback([=, &job] {
     check(*a);
     job = [=] { run(*a); };

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "cli/picture.h"
 #include "nunchi/inference/line_windows.h"
 
 namespace nunchi::cli {
@@ -31,7 +32,13 @@ void LineCommand::run(const AbilityCheck& check,
   const Handler handler = make(pipeline);
   const std::unique_ptr<LineSource> lines = open_input(input);
   const auto answer = [&](std::span<const SourceLine> window) {
-    for (const std::string& line : handler.answers(window)) out.add(line + "\n");
+    const std::vector<std::string> answers = handler.answers(window);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      out.add(answers[i] + "\n");
+      if (!handler.picture) continue;
+      out.flush();
+      print_picture(handler.picture(window, i));
+    }
     return out.is_open();
   };
   read_windows(*lines, {}, answer, [&] { out.flush(); });

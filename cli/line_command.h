@@ -27,6 +27,8 @@ struct LineCommand {
     // One answer for each line, without a line break.
     std::function<std::vector<std::string>(std::span<const SourceLine>)> answers;
     std::function<void()> at_end;  // called after the last answer
+    // The picture of a line that was answered, drawn after its answer; may be empty.
+    std::function<std::string(std::span<const SourceLine>, std::size_t line)> picture = {};
   };
   // Opens the model with `check` (see PipelineOptions) and prints the answer to every line.
   void run(const AbilityCheck& check, const std::function<Handler(const Pipeline&)>& make) const;

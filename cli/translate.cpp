@@ -8,6 +8,7 @@
 #include "cli/device_options.h"
 #include "cli/line_command.h"
 #include "cli/option_group.h"
+#include "cli/picture.h"
 #include "cli/search_options.h"
 #include "cli/working_line.h"
 #include "nunchi/base/error.h"
@@ -24,7 +25,7 @@ struct Arguments {
   TranslatorOptions options;
   LineWindowOptions windows;
   std::optional<int> n_best;
-  bool word_scores = false, json = false;
+  bool word_scores = false, json = false, picture = false;
   std::string alignment;  // "hard", "soft" or, for none, empty
   std::string terms;      // a file; empty: none
   ContextOptions device;
@@ -49,7 +50,7 @@ void run(const Arguments& arguments) {
       Ensemble::open({arguments.folders.begin(), arguments.folders.end()}, arguments.device);
   TranslatorOptions options = arguments.options;
   options.search = search_options(arguments, ensemble.search());
-  options.alignment = !arguments.alignment.empty();
+  options.alignment = !arguments.alignment.empty() || arguments.picture;
   if (!arguments.terms.empty()) {
     options.terms = std::make_shared<const TermList>(TermList::read(arguments.terms));
   }
@@ -65,6 +66,10 @@ void run(const Arguments& arguments) {
         working.hide_while([&] {
           out.add(arguments.json ? to_json(format, number, translations)
                                  : to_text(format, number, translations));
+          if (!arguments.picture) return;
+          out.flush();
+          print_picture(attention_picture(merged_into_words(translations.front().attention),
+                                          picture_options()));
         });
         working.add(1);
         return out.is_open();
@@ -102,6 +107,7 @@ void add_translate(CLI::App& program, Job& job) {
   format.flag("--word-scores", a->word_scores, "Add the log-probability of each word");
   add_alignment(*translate, a->alignment);
   add_json(*translate, a->json, "Print one JSON object for each line");
+  add_picture(*translate, a->picture, "the attention of each translation, word by word");
   a->search.add_to(*translate);
   SearchOptions& search = a->search.search;
   constexpr std::int64_t kMaxCount = 1 << 20;
@@ -124,7 +130,8 @@ void add_translate(CLI::App& program, Job& job) {
   add_device_options(*translate, a->device);
   add_examples(*translate, {"echo '내일 오후 3시에 서울에서 만나요' | nunchi translate runs/demo",
                             "nunchi translate runs/demo -i source.txt -o target.txt --beam-size 4",
-                            "nunchi translate runs/first runs/second -i source.txt"});
+                            "nunchi translate runs/first runs/second -i source.txt",
+                            "echo '내일 만나요' | nunchi translate runs/demo --picture"});
   translate->callback([=, &job] {
     a->search.check();
     if (a->search.search.sample && (!a->terms.empty() || a->options.inline_terms)) {

@@ -82,11 +82,12 @@ std::string svg_escaped(std::string_view text) {
 }
 
 double svg_text_width(std::string_view text, double size) {
-  // A Latin letter is about half as wide as high, a Hangul syllable 0.92 times.
+  // A Latin letter is about half as wide as high, a Hangul syllable 0.92 times. "▁", which marks
+  // the start of a word in pieces, is wide in fonts of East Asia.
   constexpr double kNarrow = 0.56, kWide = 0.98;
   double width = 0;
   for (const std::string& glyph : glyphs_of(text)) {
-    width += (display_width(glyph) > 1 ? kWide : kNarrow) * size;
+    width += (display_width(glyph) > 1 || glyph == "▁" ? kWide : kNarrow) * size;
   }
   return width;
 }

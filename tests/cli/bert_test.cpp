@@ -97,6 +97,16 @@ TEST_F(BertProgram, LearnsAndReportsItsAccuracy) {
   EXPECT_TRUE(says(content(*folder_ / "bert/checkpoints/step-250/config.yaml"), "[MASK]"));
 }
 
+TEST_F(BertProgram, APictureDoesNotChangeTheOutput) {
+  write_text(*folder_ / "masks.txt", "eins [MASK] drei\n\nno mask\nvier [MASK] [MASK] eins\n");
+  const ProgramResult plain = run("fill " + path("bert"), "", path("masks.txt")),
+                      drawn = run("fill --picture " + path("bert"), "", path("masks.txt"));
+  EXPECT_EQ(drawn.code, 0) << drawn.error;
+  EXPECT_EQ(drawn.out, plain.out);
+  EXPECT_NE(drawn.error.find("* max"), std::string::npos) << drawn.error;
+  EXPECT_NE(drawn.error.find("█"), std::string::npos) << drawn.error;
+}
+
 TEST_F(BertProgram, FillsInMasks) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   const ProgramResult result = answer("fill " + path("bert") + " --top 2",

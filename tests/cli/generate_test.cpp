@@ -40,6 +40,19 @@ TEST_F(GenerateProgram, ContinuesAPrompt) {
   EXPECT_EQ(generate("--prompt 'the dog' --max-tokens 20").out, result.out);
 }
 
+TEST_F(GenerateProgram, APictureDoesNotChangeTheOutput) {
+  for (const std::string options : {"--prompt 'the dog' --max-tokens 5", "--max-tokens 5",
+                                    "--prompt 'the dog' --max-tokens 5 --json"}) {
+    const ProgramResult plain = generate(options, "the dog\n\na fox\n"),
+                        drawn = generate(options + " --picture", "the dog\n\na fox\n");
+    EXPECT_EQ(drawn.code, 0) << drawn.error;
+    EXPECT_EQ(drawn.out, plain.out);
+    EXPECT_NE(drawn.error.find("* max"), std::string::npos) << drawn.error;
+    EXPECT_NE(drawn.error.find("█"), std::string::npos) << drawn.error;
+    EXPECT_EQ(drawn.error.find('\x1b'), std::string::npos);  // no colours in a file
+  }
+}
+
 TEST_F(GenerateProgram, SamplesDependOnTheSeed) {
   const std::string options = "--prompt a --max-tokens 40 --sample --top-k 20 --temperature 1.2 ";
   const ProgramResult one = generate(options + "--seed 1");

@@ -78,7 +78,7 @@ TEST_F(InspectProgram, TheTextMayComeFromStandardInput) {
 TEST_F(InspectProgram, EveryViewAndFormatWorks) {
   for (const char* view :
        {"walk", "attention", "arithmetic", "words", "positions", "norms", "beam"}) {
-    for (const char* format : {"text", "json", "npz", "html"}) {
+    for (const char* format : {"text", "json", "npz", "svg", "html"}) {
       const ProgramResult result =
           inspect(std::string("'eins zwei' --beam-size 2 --view ") + view + " --format " + format +
                   " --output " + data_->path("out"));

@@ -12,6 +12,21 @@ namespace {
 
 using Json = nlohmann::json;
 
+TEST_F(TranslateCommand, APictureDoesNotChangeTheOutput) {
+  const std::string input = "the fox sees the dog\n\na dog\n";
+  for (const std::string options : {"", "--json ", "--n-best 2 --beam-size 2 ", "--alignment "}) {
+    const ProgramResult plain = translate(options, input),
+                        drawn = translate(options + "--picture", input);
+    EXPECT_EQ(drawn.code, 0) << drawn.error;
+    EXPECT_EQ(drawn.out, plain.out);
+    // One picture for each line with words.
+    const std::size_t first = drawn.error.find("* max"), last = drawn.error.rfind("* max");
+    EXPECT_NE(first, std::string::npos) << drawn.error;
+    EXPECT_NE(first, last);
+    EXPECT_EQ(drawn.error.find('\x1b'), std::string::npos);  // no colours in a file
+  }
+}
+
 TEST_F(TranslateCommand, PrintsOneLineForEachLine) {
   const std::vector<std::string> texts = some_texts();
   std::string input;
