@@ -19,6 +19,7 @@ void add_evaluate(CLI::App& program, Job& job);
 void add_fill(CLI::App& program, Job& job);
 void add_generate(CLI::App& program, Job& job);
 void add_info(CLI::App& program, Job& job);
+void add_lab(CLI::App& program, Job& job);
 void add_score(CLI::App& program, Job& job);
 void add_tokenizer(CLI::App& program, Job& job);
 void add_train(CLI::App& program, Job& job);
