@@ -102,7 +102,10 @@ Verdict judge(const Figures& f) {
   const bool better =
       f["accuracy_8"] >= f["accuracy_1"] + 0.05 || f["accuracy_4"] >= f["accuracy_1"] + 0.05;
   const bool specialise = f["kinds_8"] >= 2 || f["kinds_4"] >= 2;
-  return verdict_of(better, specialise);
+  const bool single_on_itself =
+      f["diagonal_1"] > f["diagonal_4"] && f["diagonal_1"] > f["diagonal_8"];
+  if (better && specialise && single_on_itself) return Verdict::holds;
+  return better || specialise || single_on_itself ? Verdict::partly : Verdict::fails;
 }
 
 Result run(const Options& options) {
@@ -170,12 +173,13 @@ Lab heads_lab() {
                 "the context better than a single one, which tends to attend to itself.",
                 "여러 헤드는 위치 같은 서로 다른 측면을 나누어 맡아, 자기 자신에 집중하기 쉬운 "
                 "단일 어텐션보다 문맥을 더 잘 이해한다."},
-      .rule = {"It holds if 4 or 8 heads fill at least 5 points more holes than one and have at "
-               "least two different kinds (a kind puts half of its weight on one place); partly "
-               "with one of the two, and it fails with none.",
-               "헤드 4개나 8개가 1개보다 5%p 이상 더 맞히고 종류가 둘 이상이면(한 곳에 가중치의 "
-               "절반 이상을 두면 하나의 종류) 성립, 둘 중 하나만이면 부분 성립, 둘 다 아니면 "
-               "성립하지 않습니다."},
+      .rule = {"It holds if 4 or 8 heads fill at least 5 points more holes than one, have at least "
+               "two different kinds (a kind puts half of its weight on one place), and put less "
+               "weight on the word itself than a single head does; partly with some of the three, "
+               "and it fails with none.",
+               "헤드 4개나 8개가 1개보다 5%p 이상 더 맞히고, 종류가 둘 이상이며(한 곳에 가중치의 "
+               "절반 이상을 두면 하나의 종류), 자기 자신에 두는 가중치가 단일 헤드보다 작으면 "
+               "성립, 셋 중 일부만이면 부분 성립, 하나도 아니면 성립하지 않습니다."},
       .judge = judge,
       .run = run};
 }

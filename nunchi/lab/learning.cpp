@@ -43,11 +43,10 @@ double aligned_share(const Trace& trace, std::span<const Example> examples) {
 }
 
 HeatMap attention_map(const Trace& trace, const Example& example, std::int64_t step) {
-  HeatMap map{
-      .title = fmt::format("{} · {}", both("Cross-attention, step", "크로스 어텐션, 스텝"), step),
-      .x_label = both("source word", "입력 단어"),
-      .y_label = both("next target word", "다음 출력 단어"),
-      .value_label = both("weight", "가중치")};
+  HeatMap map{.title = fmt::format("Cross-attention at step {0} · {0}스텝의 크로스 어텐션", step),
+              .x_label = both("source word", "입력 단어"),
+              .y_label = both("next target word", "다음 출력 단어"),
+              .value_label = both("weight", "가중치")};
   // The layer with the largest weight on the diagonal.
   Weights shown;
   double best = -1;

@@ -150,7 +150,8 @@ std::string picture(const Report& report) {
   return chart_sheet(report.result.charts,
                      {.title = fmt::format("{}: {}", report.lab->name, report.lab->question.en),
                       .subtitle = report.lab->question.ko,
-                      .footer = {verdict_line(report)}});
+                      .footer = {verdict_line(report)},
+                      .panel_width = report.result.charts.size() == 1 ? 820.0 : 560.0});
 }
 
 std::string slide(const Report& report) {

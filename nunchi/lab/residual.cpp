@@ -96,7 +96,9 @@ Result run(const Options& options) {
   result.charts = {
       line_chart(both("Gradient of each layer before training", "학습 전 층별 그래디언트"),
                  {.label = both("layer", "층")},
-                 {.label = both("norm of the gradient", "그래디언트 크기"), .logarithmic = true},
+                 {.label = both("norm of the gradient", "그래디언트 크기"),
+                  .logarithmic = true,
+                  .low = 1e-9},
                  gradients),
       line_chart(both("Training, 12 layers", "12층 모델의 학습"), {.label = both("step", "스텝")},
                  {.label = both("loss of a token (nats)", "토큰당 손실(nat)")}, losses)};

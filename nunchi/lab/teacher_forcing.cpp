@@ -36,7 +36,7 @@ Measured measure(const Options& options, float rate, const ProgressSpan& progres
   bool reached = false;
   const auto check = [&](std::int64_t step) {
     last = step;
-    if (step % kEvery != 0) return;
+    if (step % kEvery != 0 && step != options.scaled(kSteps)) return;
     // With the true tokens before it, the same measure for all three.
     const double loss = experiment.loss(tests);
     measured.losses.x.push_back(static_cast<double>(step));
