@@ -20,6 +20,7 @@ void add_fill(CLI::App& program, Job& job);
 void add_generate(CLI::App& program, Job& job);
 void add_info(CLI::App& program, Job& job);
 void add_inspect(CLI::App& program, Job& job);
+void add_lab(CLI::App& program, Job& job);
 void add_quantize(CLI::App& program, Job& job);
 void add_score(CLI::App& program, Job& job);
 void add_tokenizer(CLI::App& program, Job& job);

@@ -120,6 +120,7 @@ Program::Program()
   app_.add_flag("--parse-only", parse_only_, "Check the command line without running it")
       ->group("");
   add_demo(app_, job_);
+  add_lab(app_, job_);
   add_tokenizer(app_, job_);
   add_train(app_, job_);
   add_average(app_, job_);

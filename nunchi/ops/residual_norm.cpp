@@ -34,33 +34,29 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
   const Tensor d_branch = branch_wanted && !shares_gradient
                               ? Tensor::empty(context, sum.dtype(), sum.shape())
                               : Tensor();
-  // The kernel always adds to gamma's gradient, even if only activations need gradients.
-  const Tensor unwanted =
-      gradients.wanted(2) ? Tensor() : zeros(context, accumulator_type(sum.dtype()), {width});
+  // The kernel always computes the gradient of gamma.
+  const Tensor d_gamma = gradients.wanted(2)
+                             ? gradients.sum(2)
+                             : zeros(context, accumulator_type(sum.dtype()), {width});
   dispatch(sum, [&]<class T>(auto& ctx) {
     using Kernel = kernels::ResidualNormBackward<T>;
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
-    const auto gradient = [&](int input) {
-      return gradients.wanted(input) ? gradients.sum(input).template data<Accumulator<T>>()
-                                     : nullptr;
-    };
-    kernels::run(
-        ctx, Kernel{.kind = saved.norm.kind,
-                    .rows = rows_of(saved.batch),
-                    .width = width,
-                    .dropout = saved.dropout,
-                    .sum = sum.data<T>(),
-                    .gamma = saved.norm.gamma.value().template data<T>(),
-                    .mean = saved.mean.data<Accumulator<T>>(),
-                    .rstd = saved.rstd.data<Accumulator<T>>(),
-                    .d_out = d_out.data<T>(),
-                    .d_sum = data(d_sum),
-                    .d_residual = data(d_residual.tensor),
-                    .accumulate_residual = d_residual.accumulate,
-                    .d_branch = data(d_branch),
-                    .d_gamma =
-                        unwanted.defined() ? unwanted.template data<Accumulator<T>>() : gradient(2),
-                    .d_beta = gradient(3)});
+    const Tensor d_beta = gradients.wanted(3) ? gradients.sum(3) : Tensor();
+    kernels::run(ctx, Kernel{.kind = saved.norm.kind,
+                             .rows = rows_of(saved.batch),
+                             .width = width,
+                             .dropout = saved.dropout,
+                             .sum = sum.data<T>(),
+                             .gamma = saved.norm.gamma.value().template data<T>(),
+                             .mean = saved.mean.data<Accumulator<T>>(),
+                             .rstd = saved.rstd.data<Accumulator<T>>(),
+                             .d_out = d_out.data<T>(),
+                             .d_sum = data(d_sum),
+                             .d_residual = data(d_residual.tensor),
+                             .accumulate_residual = d_residual.accumulate,
+                             .d_branch = data(d_branch),
+                             .d_gamma = d_gamma.data<Accumulator<T>>(),
+                             .d_beta = d_beta.defined() ? d_beta.data<Accumulator<T>>() : nullptr});
   });
   if (shares_gradient) {
     if (gradients.wanted(0)) gradients.add(0, d_residual.tensor);

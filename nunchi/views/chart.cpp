@@ -193,12 +193,18 @@ class Panel {
     }
     if (!chart.y.logarithmic) range.add(0);
     const double legend = legend_height(names);
-    plot_ = {box_.x + 5.2 * font_, box_.y + 2.4 * font_ + legend, box_.width - 6.4 * font_,
-             box_.height - 5 * font_ - legend};
+    const double plot_width = box_.width - 6.4 * font_;
+    const double slot =
+        plot_width / static_cast<double>(std::max<std::size_t>(1, chart.categories.size()));
+    const Names layout = layout_of(chart.categories, slot);
+    const double names_height = (layout == Names::one_line    ? 2.4
+                                 : layout == Names::two_lines ? 3.6
+                                                              : 4.6) *
+                                font_;
+    plot_ = {box_.x + 5.2 * font_, box_.y + 2.4 * font_ + legend, plot_width,
+             box_.height - 2.6 * font_ - names_height - legend};
     const Scale y(chart.y, range, plot_.y + plot_.height, plot_.y);
     y_axis(chart.y, y);
-    const double slot =
-        plot_.width / static_cast<double>(std::max<std::size_t>(1, chart.categories.size()));
     const double width =
         0.8 * slot / static_cast<double>(std::max<std::size_t>(1, chart.bars.size()));
     const double base = chart.y.logarithmic ? plot_.y + plot_.height : y(y.zero());
@@ -218,12 +224,7 @@ class Panel {
                     value_label(value, range.high), {.size = size, .anchor = SvgAnchor::middle});
         }
       }
-      // Long names are set in two lines of smaller type.
-      const double size = 0.9 * font_;
-      svg_.text(
-          {plot_.x + slot * (static_cast<double>(c) + 0.5), plot_.y + plot_.height + 1.3 * font_},
-          svg_fitted(chart.categories[c], 1.02 * slot, size),
-          {.size = size, .anchor = SvgAnchor::middle});
+      draw_category(chart.categories[c], plot_.x + slot * (static_cast<double>(c) + 0.5), layout);
     }
     draw_legend(names, [&](SvgPoint at, std::size_t i) {
       svg_.rect({at.x + 0.9 * font_, at.y - 0.45 * font_, 1.4 * font_, 0.9 * font_},
@@ -241,8 +242,8 @@ class Panel {
     for (const std::string& row : map.rows)
       names = std::max(names, svg_text_width(row, 0.9 * font_));
     const double left = std::min(0.35 * box_.width, names + 2.6 * font_);
-    plot_ = {box_.x + left, box_.y + 2.2 * font_, box_.width - left - 5.6 * font_,
-             box_.height - 6.2 * font_};
+    plot_ = {box_.x + left, box_.y + 3.0 * font_, box_.width - left - 5.6 * font_,
+             box_.height - 7.0 * font_};
     const double w = plot_.width / static_cast<double>(columns);
     const double h = plot_.height / static_cast<double>(rows);
     for (std::size_t r = 0; r < rows; ++r) {
@@ -279,10 +280,42 @@ class Panel {
     return fmt::format("#{:02x}{:02x}{:02x}", mix(250, 13), mix(251, 42), mix(252, 84));
   }
 
+  // Smaller where it would not fit.
   void title(const std::string& text) {
-    svg_.text({box_.x + 0.4 * font_, box_.y + 1.2 * font_},
-              svg_fitted(text, box_.width - font_, 1.1 * font_),
-              {.size = 1.1 * font_, .bold = true});
+    const double room = box_.width - font_, width = svg_text_width(text, 1.1 * font_);
+    const double size = std::clamp(1.1 * font_ * room / width, 0.8 * font_, 1.1 * font_);
+    svg_.text({box_.x + 0.4 * font_, box_.y + 1.2 * font_}, svg_fitted(text, room, size),
+              {.size = size, .bold = true});
+  }
+
+  // How the names of categories are set: in one line, the two languages in two lines, or slanted.
+  enum class Names : std::uint8_t { one_line, two_lines, slanted };
+  static constexpr std::string_view kSeparator = " · ";
+  Names layout_of(std::span<const std::string> names, double slot) const {
+    const double size = 0.9 * font_;
+    bool one = true, two = true;
+    for (const std::string& name : names) {
+      const std::size_t middle = name.find(kSeparator);
+      one = one && svg_text_width(name, size) <= slot;
+      two = two && middle != name.npos &&
+            std::max(svg_text_width(name.substr(0, middle), size),
+                     svg_text_width(name.substr(middle + kSeparator.size()), size)) <= slot;
+    }
+    return one ? Names::one_line : two ? Names::two_lines : Names::slanted;
+  }
+  void draw_category(const std::string& name, double x, Names layout) {
+    const double y = plot_.y + plot_.height, size = 0.9 * font_;
+    if (layout == Names::slanted) {
+      svg_.text({x + 0.4 * font_, y + 1.1 * font_}, svg_fitted(name, 4.6 * font_, size),
+                {.size = size, .anchor = SvgAnchor::end, .rotation = -40});
+      return;
+    }
+    const std::size_t middle = layout == Names::two_lines ? name.find(kSeparator) : name.size();
+    svg_.text({x, y + 1.3 * font_}, name.substr(0, middle),
+              {.size = size, .anchor = SvgAnchor::middle});
+    if (layout != Names::two_lines) return;
+    svg_.text({x, y + 2.5 * font_}, name.substr(middle + kSeparator.size()),
+              {.size = size, .anchor = SvgAnchor::middle});
   }
 
   // The names in rows that fit the width.
@@ -411,8 +444,8 @@ class Panel {
       svg_.text({x + 1.3 * font_, svg_baseline(y, 0.85 * font_)}, number_label(tick),
                 {.size = 0.85 * font_});
     }
-    svg_.text({x + 0.9 * font_, plot_.y - 0.4 * font_}, map.value_label,
-              {.size = 0.85 * font_, .anchor = SvgAnchor::middle, .fill = kFaint});
+    svg_.text({box_.x + box_.width - 0.3 * font_, plot_.y - 0.65 * font_}, map.value_label,
+              {.size = 0.85 * font_, .anchor = SvgAnchor::end, .fill = kFaint});
   }
 
   Svg& svg_;
