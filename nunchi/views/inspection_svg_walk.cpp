@@ -338,6 +338,7 @@ Blocks arithmetic(const Inspection& inspection, const InspectionSelection& selec
   const auto values = slice_of(inspection, "value", *head);
   if (values && values->rows == static_cast<std::int64_t>(weights.size())) {
     std::vector<std::string> lines;
+    lines.reserve(terms.size());
     for (const std::size_t key : terms) {
       lines.push_back(fmt::format("{} × V{:<3} {}  {}", number(double{weights[key]}), key + 1,
                                   numbers(values->row(static_cast<std::int64_t>(key))),

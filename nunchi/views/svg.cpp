@@ -108,7 +108,7 @@ std::string svg_fitted(std::string_view text, double width, double size) {
 SvgValue::SvgValue(double number) : text_(svg_number(number)) {}
 SvgValue::SvgValue(int number) : text_(std::to_string(number)) {}
 SvgValue::SvgValue(std::string_view text) : text_(text) {}
-SvgValue::SvgValue(const std::string& text) : text_(text) {}
+SvgValue::SvgValue(std::string text) : text_(std::move(text)) {}
 SvgValue::SvgValue(const char* text) : text_(text) {}
 
 Svg::Svg(double width, double height, std::string_view title, std::string_view description)

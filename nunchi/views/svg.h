@@ -44,11 +44,11 @@ struct SvgBox {
 // that is not finite throws Error.
 class SvgValue {
  public:
-  SvgValue(double number);            // NOLINT(google-explicit-constructor): {{"x", 1.5}}
-  SvgValue(int number);               // NOLINT(google-explicit-constructor)
-  SvgValue(std::string_view text);    // NOLINT(google-explicit-constructor)
-  SvgValue(const std::string& text);  // NOLINT(google-explicit-constructor)
-  SvgValue(const char* text);         // NOLINT(google-explicit-constructor)
+  SvgValue(double number);          // NOLINT(google-explicit-constructor): {{"x", 1.5}}
+  SvgValue(int number);             // NOLINT(google-explicit-constructor)
+  SvgValue(std::string_view text);  // NOLINT(google-explicit-constructor)
+  SvgValue(std::string text);       // NOLINT(google-explicit-constructor)
+  SvgValue(const char* text);       // NOLINT(google-explicit-constructor)
 
   const std::string& text() const { return text_; }
 
