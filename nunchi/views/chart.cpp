@@ -93,7 +93,9 @@ class Scale {
     if (!logarithmic_) return axis_ticks(low_, high_, count);
     std::vector<double> ticks;
     const double decades = high_ - low_;
-    for (double power = std::floor(low_); power <= high_; ++power) {
+    const auto first = static_cast<int>(std::floor(low_)),
+               last = static_cast<int>(std::floor(high_));
+    for (int power = first; power <= last; ++power) {
       for (const double factor : {1.0, 2.0, 4.0}) {
         if (factor > 1 && decades > 2.2) continue;
         const double tick = factor * std::pow(10.0, power);
@@ -526,10 +528,11 @@ std::string chart_sheet(const std::vector<Chart>& charts, const ChartSheet& shee
     y += 1.8 * font;
   }
   for (std::size_t i = 0; i < charts.size(); ++i) {
-    const auto column = static_cast<double>(i % static_cast<std::size_t>(columns));
-    const auto row = static_cast<double>(i / static_cast<std::size_t>(columns));
-    const SvgBox box{font + panel_width * column + 0.3 * font, y + panel_height * row,
-                     panel_width - 0.6 * font, panel_height - 0.6 * font};
+    const std::size_t column = i % static_cast<std::size_t>(columns);
+    const std::size_t row = i / static_cast<std::size_t>(columns);
+    const SvgBox box{font + panel_width * static_cast<double>(column) + 0.3 * font,
+                     y + panel_height * static_cast<double>(row), panel_width - 0.6 * font,
+                     panel_height - 0.6 * font};
     std::visit(Panel(svg, box, font), charts[i]);
   }
   y = height - foot;
