@@ -148,7 +148,6 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
   }
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
@@ -172,6 +171,10 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   if (!p.accumulate_v) clear_rows(p.key_rows, in.value_width, p.d_v, p.d_v_stride);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttentionBackward<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttentionBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -240,13 +240,16 @@ void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
   attend(ctx, with_starts(ctx, p));
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Attention<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Attention<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p) {
   write_weights(ctx, with_starts(ctx, p));
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const Attention<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<double>&);
+#endif
 
 }  // namespace nunchi::kernels

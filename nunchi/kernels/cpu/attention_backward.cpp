@@ -245,6 +245,9 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   attend_backward(ctx, with_starts(ctx, p));
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionBackward<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -64,6 +64,9 @@ void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
   }
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const CrossEntropy<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const CrossEntropy<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -33,7 +33,6 @@ void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   clear_tail(p.rows, width, p.out);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<double>&);
 
 // Two rows may hold the same token, so threads split the columns: each adds all rows in order.
 template <class Target, class T>
@@ -68,6 +67,10 @@ void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p) {
       });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const EmbeddingBackward<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const EmbeddingBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -87,6 +87,9 @@ void compute(ContextOf<Target>& ctx, const MeanProbabilities<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const MeanProbabilities<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const MeanProbabilities<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -99,7 +99,6 @@ void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   if (p.branch != nullptr) clear_tail(p.rows, width, p.sum);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
@@ -139,6 +138,10 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   if (p.d_residual != nullptr && !p.accumulate_residual) clear_tail(p.rows, width, p.d_residual);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNormBackward<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNormBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

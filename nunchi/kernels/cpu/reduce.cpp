@@ -52,7 +52,6 @@ void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
@@ -72,6 +71,10 @@ void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
   *p.out = total;
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Sum<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Sum<double>&);
+#endif
 
 }  // namespace nunchi::kernels

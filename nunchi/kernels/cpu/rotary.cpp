@@ -28,6 +28,9 @@ void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Rotary<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const Rotary<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -172,7 +172,6 @@ void compute(ContextOf<Target>& ctx, const TopTokens<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
@@ -188,6 +187,10 @@ void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const SampleTokens<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const SampleTokens<double>&);
+#endif
 
 }  // namespace nunchi::kernels
