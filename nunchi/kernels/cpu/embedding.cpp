@@ -12,24 +12,26 @@ void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   const std::int64_t width = p.width;
   const bool has_dropout = p.dropout.active();
   const DropoutScratch<T> dropout_scratch(ctx, has_dropout ? width : 0);
-  parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
-    T* dropout_factors = dropout_scratch.thread_buffer();
-    for (std::int64_t r = begin; r < end; ++r) {
-      const T* token = p.table + p.ids[r] * width;
-      const T* position =
-          p.positions != nullptr ? p.positions + position_of(p.rows, r) * width : nullptr;
-      T* out = p.out + r * width;
-      if (has_dropout) {
-        const DropoutGenerator<T> generator(p.dropout);
-        generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, dropout_factors);
-      }
-      for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
-        V value = load<V>(token + i) * static_cast<T>(p.scale);
-        if (position != nullptr) value += load<V>(position + i);
-        store<V>(out + i, has_dropout ? value * load<V>(dropout_factors + i) : value);
+  parallel_ranges(
+      ctx, count_of(p.rows), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+        T* dropout_factors = dropout_scratch.thread_buffer();
+        for (std::int64_t r = begin; r < end; ++r) {
+          const T* token = p.table + p.ids[r] * width;
+          const T* position =
+              p.positions != nullptr ? p.positions + position_of(p.rows, r) * width : nullptr;
+          T* out = p.out + r * width;
+          if (has_dropout) {
+            const DropoutGenerator<T> generator(p.dropout);
+            generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width,
+                           dropout_factors);
+          }
+          for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
+            V value = load<V>(token + i) * static_cast<T>(p.scale);
+            if (position != nullptr) value += load<V>(position + i);
+            store<V>(out + i, has_dropout ? value * load<V>(dropout_factors + i) : value);
+          });
+        }
       });
-    }
-  });
   clear_tail(p.rows, width, p.out);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<float>&);

@@ -34,7 +34,8 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
   // Threads split the columns, never the rows: each column is summed in ascending row order.
   constexpr std::int64_t kColumns = 256, kRows = 4;
-  parallel_ranges(ctx, p.width, kLanes<T> * 4, [&](std::int64_t first, std::int64_t last) {
+  const std::int64_t grain = std::max<std::int64_t>(kLanes<T> * 4, row_grain(p.rows));
+  parallel_ranges(ctx, p.width, grain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t begin = first; begin < last; begin += kColumns) {
       const std::int64_t width = std::min(kColumns, last - begin);
       T sums[kColumns] = {};

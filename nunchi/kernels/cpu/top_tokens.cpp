@@ -167,7 +167,8 @@ class Sampler {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopTokens<T>& p) {
-  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = row_grain(p.vocabulary);
+  parallel_ranges(ctx, p.rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) top_of_row(p, r);
   });
 }
