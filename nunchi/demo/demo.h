@@ -1,6 +1,8 @@
 // The demo: all steps from data to evaluation, on generated sentences.
 //
 //   sentences → tokenizer → training → translation of held-out sentences → exact matches, BLEU
+//
+// The pairs for validation are held out from training, too, and differ from the held-out ones.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +20,7 @@ struct DemoOptions {
   std::uint64_t seed = 1;
   std::filesystem::path output = "runs/demo";  // a run folder; becomes a model folder
   std::int64_t training = 80000;               // number of training pairs
+  std::int64_t validation = 500;               // number of pairs for validation
   std::int64_t held_out = 1000;                // number of held-out pairs
   std::int64_t steps = 2200;
 };

@@ -20,7 +20,8 @@ ModelFolder::ModelFolder(ContextBase& context, const std::filesystem::path& fold
                          const AbilityCheck& check)
     : model_(load(context, folder, check)),
       tokenizers_(load_tokenizers(folder)),
-      search_(load_generation_config(folder)) {
+      search_(load_generation_config(folder)),
+      typical_scores_(load_typical_scores(folder)) {
   tokenizers_.check_fit(*model_, folder.string());
 }
 

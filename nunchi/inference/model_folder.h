@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "nunchi/decoding/searcher.h"
+#include "nunchi/decoding/typical_scores.h"
 #include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
@@ -28,11 +29,14 @@ class ModelFolder {
   const Tokenizers& tokenizers() const { return tokenizers_; }
   // From generation_config.json; defaults if the folder has none.
   const SearchOptions& search() const { return search_; }
+  // From generation_config.json; none if it does not have them.
+  const std::optional<TypicalScores>& typical_scores() const { return typical_scores_; }
 
  private:
   std::unique_ptr<Model> model_;
   Tokenizers tokenizers_;
   SearchOptions search_;
+  std::optional<TypicalScores> typical_scores_;
 };
 
 }  // namespace nunchi

@@ -74,5 +74,20 @@ TEST(GenerationConfig, AlsoHoldsSpecialTokens) {
   EXPECT_TRUE(says(error_of([&] { load_generation_tokens(folder.path()); }), "whole numbers"));
 }
 
+TEST(GenerationConfig, AlsoHoldsTypicalScores) {
+  const TemporaryFolder folder;
+  const TypicalScores typical{.median = -0.4375, .low = -1.5};
+  save_generation_config({.beam_size = 5}, {.end = 4}, folder.path(), typical);
+  EXPECT_EQ(load_typical_scores(folder.path()), typical);
+  EXPECT_EQ(load_generation_config(folder.path()).beam_size, 5);
+  EXPECT_EQ(load_generation_tokens(folder.path()).end, 4);
+  save_generation_config({}, {}, folder.path());
+  EXPECT_EQ(load_typical_scores(folder.path()), std::nullopt);
+  EXPECT_EQ(load_typical_scores(folder / "missing"), std::nullopt);
+  write_text(folder / kGenerationConfig, "{\"typical_scores\": {\"median\": 1}}");
+  EXPECT_TRUE(says(error_of([&] { load_generation_config(folder.path()); }), "median"));
+  EXPECT_TRUE(says(error_of([&] { load_typical_scores(folder.path()); }), "median"));
+}
+
 }  // namespace
 }  // namespace nunchi::testing
