@@ -81,6 +81,9 @@ void report(const LineCounts& counts, const char* limit) {
                           "in all, which the target tokenizer can spell",
                           kMaxRequiredPhrases, kMaxRequiredTokens));
   report_unknown(counts.unknown, "line");
+  print_count(counts.unlikely,
+              "with a translation far less likely than those of the validation data: the model may "
+              "not have been trained on such text");
 }
 
 }  // namespace nunchi::cli

@@ -3,7 +3,6 @@
 #include <span>
 
 #include "cli/program.h"
-#include "cli/waiting_threads.h"
 #include "nunchi/base/error.h"
 
 namespace {
@@ -16,7 +15,6 @@ int report(const char* message, int code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  nunchi::cli::let_idle_threads_sleep(argv);
   nunchi::cli::Program program;
   try {
     program.parse(std::span(argv, static_cast<std::size_t>(argc)).subspan(argc > 0 ? 1 : 0));

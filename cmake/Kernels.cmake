@@ -1,5 +1,6 @@
 # CPU kernels are compiled once per instruction set and selected when the program starts. Kernels
 # in kernels/cpu/isa_independent are compiled once: they have no vector code, or call a library.
+# The f64 kernels, a third of the compile time, serve gradient checks only, so one version has them.
 
 function(nunchi_add_cpu_kernels target)
   file(GLOB versions CONFIGURE_DEPENDS nunchi/kernels/cpu/*.cpp)
@@ -17,7 +18,9 @@ function(nunchi_add_cpu_kernels target)
   foreach(isa ${isas})
     set(library nunchi_kernels_${isa})
     add_library(${library} OBJECT ${versions})
-    target_compile_definitions(${library} PRIVATE NUNCHI_ISA=${isa})
+    string(COMPARE EQUAL ${isa} portable has_f64)  # kF64Isa in kernels/run.h
+    target_compile_definitions(${library} PRIVATE NUNCHI_ISA=${isa}
+                               NUNCHI_F64_VERSION=$<BOOL:${has_f64}>)
     target_link_libraries(${library} PRIVATE nunchi_options)
     target_compile_options(${library} PRIVATE -ffp-contract=fast -fno-math-errno -fno-trapping-math)
     # With sanitizers -O3 takes ten times as long to compile.

@@ -27,12 +27,29 @@ void write_lines(const std::filesystem::path& path, std::span<const DemoPair> pa
   file.commit();
 }
 
-void write_sentences(const DemoData& data, const std::filesystem::path& folder) {
+// The pairs of all the demo's files.
+struct DemoFiles {
+  std::vector<DemoPair> training, validation, held_out;
+};
+
+DemoFiles make_files(const DemoOptions& options) {
+  DemoData data =
+      make_demo_data(options.seed, options.training, options.held_out + options.validation);
+  DemoFiles files{.training = std::move(data.training), .held_out = std::move(data.held_out)};
+  const auto first_of_validation = files.held_out.begin() + options.held_out;
+  files.validation.assign(first_of_validation, files.held_out.end());
+  files.held_out.erase(first_of_validation, files.held_out.end());
+  return files;
+}
+
+void write_sentences(const DemoFiles& data, const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error("cannot make the folder " + folder.string() + ": " + failure.message());
   write_lines(folder / "train.ko", data.training, &DemoPair::korean);
   write_lines(folder / "train.en", data.training, &DemoPair::english);
+  write_lines(folder / "validation.ko", data.validation, &DemoPair::korean);
+  write_lines(folder / "validation.en", data.validation, &DemoPair::english);
   write_lines(folder / "held-out.ko", data.held_out, &DemoPair::korean);
   write_lines(folder / "held-out.en", data.held_out, &DemoPair::english);
 }
@@ -123,6 +140,7 @@ TrainConfig demo_config(const DemoOptions& options) {
   tokenizer.split_digits = true;
   config.data.root = options.output / kData;
   config.data.train = {{.source = "train.ko", .target = "train.en"}};
+  config.data.validation = {.source = "validation.ko", .target = "validation.en"};
   TrainingOptions& training = config.training;
   training.batch_tokens = 512;
   training.batch_by = BatchBy::random;  // sorting by length would sort by template
@@ -135,7 +153,7 @@ TrainConfig demo_config(const DemoOptions& options) {
                         .keep_last = options.checkpoints,
                         .keep_best = 1,
                         .average = 1};
-  config.validation.metric = ValidationMetric::loss;
+  config.validation = {.every = 0, .metric = ValidationMetric::loss};
   config.generation = {.beam_size = 1};
   return config;
 }
@@ -149,7 +167,7 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   const std::vector<std::string> demo_files = {kMarker, kData};
   RunFolder folder(options.output, RunFolder::StartMode::overwrite, demo_files);
   write_marker(options);
-  const DemoData data = make_demo_data(options.seed, options.training, options.held_out);
+  const DemoFiles data = make_files(options);
   write_sentences(data, options.output / kData);
   hooks.note(fmt::format(
       "{} Korean sentences with their translations, of {} possible ones; {} more are held out",

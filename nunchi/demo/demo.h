@@ -2,6 +2,8 @@
 //
 //   sentences → tokenizer → training → translation of held-out sentences → exact matches, BLEU
 //                                    → heads that align words best → right source words
+//
+// The pairs for validation are held out from training, too, and differ from the held-out ones.
 #pragma once
 
 #include <filesystem>
@@ -19,6 +21,7 @@ struct DemoOptions {
   std::uint64_t seed = 1;
   std::filesystem::path output = "runs/demo";  // a run folder; becomes a model folder
   std::int64_t training = 80000;               // number of training pairs
+  std::int64_t validation = 500;               // number of pairs for validation
   std::int64_t held_out = 1000;                // number of held-out pairs
   std::int64_t steps = 2200;
   std::int64_t checkpoints = 1;  // kept, at equal distances, for `nunchi inspect --checkpoints`

@@ -15,6 +15,7 @@
 
 #include "nunchi/base/random.h"
 #include "nunchi/device/arena.h"
+#include "nunchi/device/cpu/busy_cores.h"
 #include "nunchi/device/cpu/isa.h"
 #include "nunchi/device/device.h"
 #include "nunchi/device/host_signal.h"
@@ -120,6 +121,7 @@ struct CpuOptions {
   int threads = 0;  // 0: one for each core that this process may use
   Isa isa = chosen_isa();
   Precision precision = Precision::f32;  // or int8
+  bool split_small_work = false;  // for tests: threads share even work that is too small to gain
 };
 
 template <>
@@ -131,11 +133,15 @@ class Context<Device::cpu> final : public ContextBase {
   std::string description() const override;
   double peak_memory_mib() const override;
   Isa isa() const { return isa_; }
+  bool splits_small_work() const { return split_small_work_; }
+  BusyCores& busy_cores() const { return busy_cores_; }
   void set_random_key(const RandomKey& key) override { host_random_key_ = key; }
 
  private:
   int threads_;
   Isa isa_;
+  bool split_small_work_;
+  mutable BusyCores busy_cores_;
 };
 
 using CpuContext = Context<Device::cpu>;

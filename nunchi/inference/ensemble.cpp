@@ -31,7 +31,8 @@ Translator Ensemble::translator(const TranslatorOptions& options) const {
   std::vector<TranslatorModel> models;
   for (std::size_t i = 0; i < shared_->folders.size(); ++i) {
     const ModelFolder& folder = *shared_->folders[i];
-    models.push_back({folder.model(), folder.tokenizers(), shared_->paths[i].string()});
+    models.push_back(
+        {folder.model(), folder.tokenizers(), shared_->paths[i].string(), folder.typical_scores()});
   }
   return {context(), models, with_alignment_heads(options, *shared_->folders.front())};
 }

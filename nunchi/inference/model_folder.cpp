@@ -21,7 +21,8 @@ ModelFolder::ModelFolder(ContextBase& context, const std::filesystem::path& fold
     : model_(load(context, folder, check)),
       tokenizers_(load_tokenizers(folder)),
       search_(load_generation_config(folder)),
-      alignment_heads_(load_alignment_heads(folder)) {
+      alignment_heads_(load_alignment_heads(folder)),
+      typical_scores_(load_typical_scores(folder)) {
   tokenizers_.check_fit(*model_, folder.string());
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "nunchi/decoding/searcher.h"
+#include "nunchi/decoding/typical_scores.h"
 #include "nunchi/models/format/alignment_heads.h"
 #include "nunchi/models/format/tokenizers.h"
 
@@ -31,12 +32,15 @@ class ModelFolder {
   const SearchOptions& search() const { return search_; }
   // From the same file; none if it does not name them.
   const AlignmentHeads& alignment_heads() const { return alignment_heads_; }
+  // From generation_config.json; none if it does not have them.
+  const std::optional<TypicalScores>& typical_scores() const { return typical_scores_; }
 
  private:
   std::unique_ptr<Model> model_;
   Tokenizers tokenizers_;
   SearchOptions search_;
   AlignmentHeads alignment_heads_;
+  std::optional<TypicalScores> typical_scores_;
 };
 
 // The options of a Translator, Scorer or Inspector, with the folder's alignment heads unless others

@@ -2,10 +2,11 @@
 
 namespace nunchi {
 
-Pipeline::Shared::Shared(const std::filesystem::path& path, const PipelineOptions& options)
+Pipeline::Shared::Shared(const std::filesystem::path& folder_path, const PipelineOptions& options)
     : device(options.device),
+      path(folder_path.string()),
       context(make_context(options.device)),
-      folder(*context, path, options.check) {
+      folder(*context, folder_path, options.check) {
   context->synchronize();  // workers read the weights from other streams
 }
 
@@ -20,7 +21,9 @@ Pipeline Pipeline::worker(int threads) const {
 }
 
 Translator Pipeline::translator(const TranslatorOptions& options) const {
-  return {context(), model(), tokenizers(), with_alignment_heads(options, shared_->folder)};
+  return {context(),
+          {{model(), tokenizers(), shared_->path, shared_->folder.typical_scores()}},
+          with_alignment_heads(options, shared_->folder)};
 }
 
 Generator Pipeline::generator(const GeneratorOptions& options) const {

@@ -69,9 +69,10 @@ class Pipeline {
  private:
   // The weights and the context that they were allocated in; never changed after loading.
   struct Shared {
-    Shared(const std::filesystem::path& path, const PipelineOptions& options);
+    Shared(const std::filesystem::path& folder_path, const PipelineOptions& options);
 
     ContextOptions device;
+    std::string path;
     std::unique_ptr<ContextBase> context;
     ModelFolder folder;
   };

@@ -29,6 +29,7 @@ struct LineCounts {
   std::int64_t markup = 0;    // inline terms that cannot be read: used as text
   std::int64_t terms = 0;     // with terms that were left out: see kMaxRequiredPhrases
   std::int64_t unknown = 0;   // used, but with kUnknownLimit or more unknown tokens
+  std::int64_t unlikely = 0;  // translated, but see Translation::unlikely
 };
 
 }  // namespace nunchi

@@ -125,7 +125,9 @@ std::string to_json(const TranslationFormat& format, std::int64_t number,
     json["log_probability"] = rounded(translation.log_probability);
     add_details(json, format, translation, translation.last_piece);
   };
-  Json json = {{"id", number}, {"unknown", rounded(translations[0].unknown_share)}};
+  Json json = {{"id", number},
+               {"unknown", rounded(translations[0].unknown_share)},
+               {"unlikely", translations[0].unlikely}};
   if (!format.n_best) {
     add_translation(json, translations[0]);
     return one_line(json);

@@ -60,6 +60,7 @@ Translator::Translator(ContextBase& context, const std::vector<TranslatorModel>&
       members_(checked(models)),
       ensemble_(ensemble_of(members_)),
       options_(options),
+      typical_scores_(models.front().typical_scores),
       searcher_(searched_model(), options.search) {
   options_.max_source_length = std::min(options.max_source_length, searched_model().max_length());
   if (options.terms != nullptr || options.inline_terms) check_terms();
@@ -126,10 +127,13 @@ std::vector<Translations> Translator::translate(std::span<const SourceLine> line
       if (options_.alignment) align(source, found[i], translations[batch.lines[i]]);
       const double unknown =
           fallback_share(tokenizers().source(), std::span(source).first(source.size() - 1));
+      const bool unlikely = is_unlikely(batch, i, found[i].front());
       for (Translation& translation : translations[batch.lines[i]]) {
         translation.unknown_share = unknown;
+        translation.unlikely = unlikely;
       }
       counts_.unknown += unknown >= kUnknownLimit ? 1 : 0;
+      counts_.unlikely += unlikely ? 1 : 0;
     }
   }
   return translations;
@@ -310,6 +314,14 @@ Translations Translator::to_text(const Hypotheses& found) const {
     }
   }
   return translations;
+}
+
+bool Translator::is_unlikely(const Batch& batch, std::size_t line, const Hypothesis& best) const {
+  const bool constrained =
+      options_.search.sample || !batch.prefixes[line].empty() || batch.beam_size > 0;
+  if (!typical_scores_ || constrained || best.token_scores.empty()) return false;
+  return typical_scores_->is_unlikely(best.log_probability /
+                                      static_cast<double>(best.token_scores.size()));
 }
 
 void Translator::align(const Tokens& source, const Hypotheses& found,

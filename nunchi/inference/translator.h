@@ -12,11 +12,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "nunchi/decoding/searcher.h"
+#include "nunchi/decoding/typical_scores.h"
 #include "nunchi/inference/alignment.h"
 #include "nunchi/inference/source_line.h"
 #include "nunchi/inference/terms.h"
@@ -51,6 +53,10 @@ struct Translation {
   std::vector<float> token_scores;  // log-probability of each piece
   AttentionMatrix attention;        // between pieces; empty without TranslatorOptions::alignment
   double unknown_share = 0;         // fallback_share() of the source's tokens
+  // Whether the best translation of the line is far less likely than those of the validation data
+  // (TypicalScores::is_unlikely). Never for a line with a prefix or terms, for samples, or if the
+  // model folder has no typical scores.
+  bool unlikely = false;
 };
 
 using Translations = std::vector<Translation>;  // best first
@@ -60,6 +66,7 @@ struct TranslatorModel {
   const Model& model;
   const Tokenizers& tokenizers;
   std::string name;  // for messages: its folder
+  std::optional<TypicalScores> typical_scores = std::nullopt;
 };
 
 // Used by one thread at a time. Context, models and tokenizers outlive it.
@@ -70,7 +77,7 @@ class Translator {
   Translator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
              const TranslatorOptions& options);
   // An ensemble (models/ensemble.h). Also throws Error when the models do not have the same target
-  // tokens. Translation::attention is that of the first model.
+  // tokens. Translation::attention is that of the first model, and so are the typical scores.
   Translator(ContextBase& context, const std::vector<TranslatorModel>& models,
              const TranslatorOptions& options);
 
@@ -100,6 +107,7 @@ class Translator {
   LineTokens tokens_of(const SourceLine& line);
   LineTokens tokens_of_marked(const SourceLine& line);
   Translations to_text(const Hypotheses& found) const;
+  bool is_unlikely(const Batch& batch, std::size_t line, const Hypothesis& best) const;
   void align(const Tokens& source, const Hypotheses& found, Translations& translations) const;
   Source source_of(const Batch& batch) const;
   const Tokenizers& tokenizers() const { return *members_.front().tokenizers; }
@@ -108,6 +116,7 @@ class Translator {
   std::vector<Member> members_;
   std::unique_ptr<EnsembleModel> ensemble_;  // null for one model
   TranslatorOptions options_;
+  std::optional<TypicalScores> typical_scores_;  // none: no translation is unlikely
   Searcher searcher_;
   std::map<int, std::unique_ptr<Searcher>> term_searchers_;  // by beam size, for lines with terms
   LineCounts counts_;

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <chrono>
+#include <type_traits>
 
 #include "nunchi/device/context.h"
 #include "nunchi/device/cuda/context.h"
@@ -56,12 +57,22 @@ inline constexpr bool kIsaIndependent = requires {
   requires Args::kIsaIndependent;
 };
 
+// f64 serves gradient checks only. Its kernels are compiled for one instruction set, which every
+// processor has, and run on contexts of all instruction sets.
+inline constexpr Isa kF64Isa = Isa::portable;
+template <class Args>
+inline constexpr bool kIsF64 = false;
+template <template <class...> class Kernel, class... Elements>
+inline constexpr bool kIsF64<Kernel<Elements...>> = (std::is_same_v<Elements, double> || ...);
+
 // Runs `args` as run() does but without a profile entry. For kernels that call other kernels
 // and are themselves listed in a profile.
 template <class Args>
 void run_unprofiled(CpuContext& ctx, const Args& args) {
   if constexpr (kIsaIndependent<Args>) {
     compute<AnyCpu>(ctx, args);
+  } else if constexpr (kIsF64<Args>) {
+    compute<Cpu<kF64Isa>>(ctx, args);
   } else {
     switch (ctx.isa()) {
 #if defined(__x86_64__)

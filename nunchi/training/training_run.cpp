@@ -13,6 +13,7 @@
 #include "nunchi/data/split_batch.h"
 #include "nunchi/decoding/generation_config.h"
 #include "nunchi/device/memory_size.h"
+#include "nunchi/inference/model_folder.h"
 #include "nunchi/models/check_device.h"
 #include "nunchi/training/batch_search.h"
 #include "nunchi/training/objectives/objectives.h"
@@ -61,6 +62,16 @@ SearchOptions search_options(const GenerationConfig& config) {
   return options;
 }
 
+// Enough for a 1st percentile, and few enough for a slow model.
+constexpr std::size_t kMaxTypicalSources = 500;
+
+std::vector<SourceLine> evenly_chosen(std::vector<SourceLine> lines, std::size_t count) {
+  if (lines.size() <= count) return lines;
+  std::vector<SourceLine> chosen;
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(lines[i * lines.size() / count]);
+  return chosen;
+}
+
 }  // namespace
 
 double training_state_mib(const Model& model, const ContextBase& context,
@@ -107,11 +118,15 @@ void TrainingRun::read_validation(const TrainingRunOptions& options) {
   if (!part) return;
   const bool needs_lines =
       Validator::needs_lines(config_) || info_of(config_.training.objective).targets != nullptr;
+  const bool translates =
+      config_.training.objective == ObjectiveKind::translation && feature_width(*part) == 0;
   PairReader reader(*part);
   for (RawPair pair; reader.next(pair);) {
     check_stop(options.stop);
+    if (translates) typical_sources_.push_back({.text = pair.source});
     if (needs_lines) validation_lines_.push_back(std::move(pair));
   }
+  typical_sources_ = evenly_chosen(std::move(typical_sources_), kMaxTypicalSources);
 }
 
 void TrainingRun::make_tokenizers(const TrainingRunOptions& options) {
@@ -250,13 +265,39 @@ TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
                   std::move(hooks));
   check_stop(stop);
   try {
-    return trainer.run();
+    const TrainingEnd end = trainer.run();
+    if (end == TrainingEnd::interrupted || folder == nullptr) return end;
+    return store_typical_scores(folder->path(), stop) ? end : TrainingEnd::interrupted;
   } catch (const DiskFull& error) {
     const std::vector<std::int64_t> steps = checkpoint_steps(folder->checkpoints());
     const std::string advice = steps.empty() ? std::string("start again")
                                              : fmt::format("--resume from step {}", steps.back());
     throw DiskFull(fmt::format("{}. Free disk space and {}.", error.what(), advice));
   }
+}
+
+bool TrainingRun::store_typical_scores(const std::filesystem::path& folder,
+                                       const std::atomic<bool>* stop) {
+  if (typical_sources_.size() < kMinTypicalScores) return true;
+  const ModelFolder trained(context_, folder, as_translation_model);
+  Translator translator(
+      context_, trained.model(), trained.tokenizers(),
+      {.search = trained.search(), .max_source_length = config_.data.limits.max_length});
+  std::vector<double> scores;
+  constexpr std::size_t kLinesPerCall = 100;
+  for (std::size_t first = 0; first < typical_sources_.size(); first += kLinesPerCall) {
+    if (stop != nullptr && stop->load()) return false;
+    const std::size_t count = std::min(kLinesPerCall, typical_sources_.size() - first);
+    const auto lines = std::span<const SourceLine>(typical_sources_).subspan(first, count);
+    for (const Translations& found : translator.translate(lines)) {
+      const Translation& best = found.front();
+      if (best.token_scores.empty()) continue;  // a line without words
+      scores.push_back(best.log_probability / static_cast<double>(best.token_scores.size()));
+    }
+  }
+  save_generation_config(trained.search(), trained.tokenizers().generation_tokens(), folder,
+                         typical_scores(std::move(scores)));
+  return true;
 }
 
 LearnerOptions TrainingRun::learner_options() const {

@@ -95,12 +95,17 @@ class TrainingRun {
   void set_batch_tokens(const TrainingRunOptions& options);
   void set_weights(const TrainingRunOptions& options);
   LearnerOptions learner_options() const;
+  // Translates typical_sources_ with the model of `folder` and stores their TypicalScores in it.
+  // False if stopped.
+  bool store_typical_scores(const std::filesystem::path& folder, const std::atomic<bool>* stop);
 
   ContextBase& context_;
   SingleProcess single_process_;
   Communicator& communicator_;
   TrainConfig config_;
   std::vector<RawPair> validation_lines_;  // empty unless later stages need them
+  // Validation sources, for the typical scores of a model that translates text; else empty.
+  std::vector<SourceLine> typical_sources_;
   std::optional<Tokenizers> tokenizers_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Objective> objective_;

@@ -65,21 +65,14 @@ TEST(Program, OptionsWithoutEffectAreWrongCalls) {
   EXPECT_EQ(bench.error, "nunchi: --set changes a CONFIG, but none is given.\n");
 }
 
-TEST(Program, IdleThreadsSleepUnlessTheEnvironmentSaysOtherwise) {
-  // libgomp prints its settings when it is loaded. The program executes itself again with its own
-  // settings, so the last ones count.
-  const std::string settings = "OMP_DISPLAY_ENV=verbose ";
-  const auto spin_count = [&](const std::string& environment) {
-    const std::string printed = run("--version", settings + environment).error;
-    const std::string name = "GOMP_SPINCOUNT = '";
-    const std::size_t found = printed.rfind(name);
-    if (found == printed.npos) return printed;
-    const std::size_t begin = found + name.size();
-    return printed.substr(begin, printed.find('\'', begin) - begin);
-  };
-  EXPECT_EQ(spin_count("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT"), "3000");
-  EXPECT_EQ(spin_count("env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=77"), "77");
-  EXPECT_EQ(spin_count("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive"), "0");
+TEST(Program, StartsOnce) {
+  // libgomp prints its settings each time that it is loaded.
+  const std::string printed =
+      run("--version", "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=true").error;
+  const std::string begin = "OPENMP DISPLAY ENVIRONMENT BEGIN";
+  const std::size_t first = printed.find(begin);
+  if (first == printed.npos) GTEST_SKIP() << "the OpenMP library does not print its settings";
+  EXPECT_EQ(printed.find(begin, first + 1), printed.npos) << printed;
 }
 
 TEST(Program, HelpAndVersionExitWithZero) {

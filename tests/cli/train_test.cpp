@@ -77,6 +77,27 @@ std::vector<Json> timeless_log(const fs::path& run) {
   return lines;
 }
 
+TEST_F(TrainProgram, AFinishedRunStoresItsTypicalScores) {
+  const auto config_of = [&](const fs::path& folder) {
+    return Json::parse(content(folder / "generation_config.json"));
+  };
+  const ProgramResult result =
+      run(arguments("run", "--set 'data.validation={source: train.x, target: train.y}'"));
+  ASSERT_EQ(result.code, 0) << result.error;
+  const Json scores = config_of(folder_ / "run").at("typical_scores");
+  EXPECT_LE(scores.at("percentile_1"), scores.at("median"));
+  EXPECT_LT(scores.at("median"), 0);
+  EXPECT_FALSE(config_of(folder_ / "run/checkpoints/step-60").contains("typical_scores"));
+  // The validation data are usual text for the model.
+  const ProgramResult translated =
+      run("translate " + path("run"), "", (folder_ / "train.x").string());
+  EXPECT_FALSE(says(translated.error, "far less likely")) << translated.error;
+
+  // 20 lines are too few.
+  ASSERT_EQ(run(arguments("few")).code, 0);
+  EXPECT_FALSE(config_of(folder_ / "few").contains("typical_scores"));
+}
+
 TEST_F(TrainProgram, AResumedRunEqualsAnUninterruptedOne) {
   for (const std::string threads : {"1", "2"}) {
     const std::string more = "--threads " + threads + " --set validation.beam_size=2";

@@ -60,6 +60,28 @@ TEST_F(TranslateCommand, ResultsDoNotDependOnTheBatchSize) {
   EXPECT_EQ(translate("--batch-sentences 2 --beam-size 1", input).out, result.out);
 }
 
+TEST_F(TranslateCommand, WarnsOfTranslationsThatAreUnlikelyForTheModel) {
+  translation_->save(folder_.path());
+  save_generation_config({.max_length = 9}, {}, folder_.path(),
+                         TypicalScores{.median = -0.01, .low = -0.02});
+  write_text(folder_ / "input", "a dog\n\nthe old fox\n");
+  const std::string command = "translate " + folder_.path().string() + " --threads 1 --json";
+  const ProgramResult result = run(command, "", (folder_ / "input").string());
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(says(result.error,
+                   "nunchi: 2 lines with a translation far less likely than those of the "
+                   "validation data: the model may not have been trained on such text\n"))
+      << result.error;
+  const auto lines = lines_in(result.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(Json::parse(lines[0]).at("unlikely"), true);
+  EXPECT_EQ(Json::parse(lines[1]).at("unlikely"), false);
+  // Without typical scores there is nothing to compare with.
+  const ProgramResult unknown = translate("--json", "a dog\n");
+  EXPECT_FALSE(says(unknown.error, "likely")) << unknown.error;
+  EXPECT_EQ(Json::parse(unknown.out).at("unlikely"), false);
+}
+
 TEST_F(TranslateCommand, ABadLineNeverEndsTheJob) {
   const std::string input = std::string("\n \na\xFF\nb\xC3\n") + std::string("a\0b\n", 4) +
                             std::string((1 << 20) + 5, 'x') + "\na dog\n";

@@ -78,13 +78,15 @@ TEST(GenerationConfig, AlsoHoldsTheHeadsThatAlignWords) {
   const TemporaryFolder folder;
   const GenerationTokens tokens{.end = 4, .suppressed = {3, 5}};
   const AlignmentHeads heads{{2, 0}, {3, 11}};
-  save_generation_config({.beam_size = 5}, tokens, folder.path());
+  const TypicalScores typical{.median = -0.4375, .low = -1.5};
+  save_generation_config({.beam_size = 5}, tokens, folder.path(), typical);
   EXPECT_EQ(load_alignment_heads(folder.path()), AlignmentHeads());
   save_alignment_heads(heads, folder.path());
   EXPECT_EQ(load_alignment_heads(folder.path()), heads);
   // The other keys are kept.
   EXPECT_EQ(load_generation_config(folder.path()).beam_size, 5);
   EXPECT_EQ(load_generation_tokens(folder.path()), tokens);
+  EXPECT_EQ(load_typical_scores(folder.path()), typical);
   save_alignment_heads({}, folder.path());
   EXPECT_EQ(content(folder / kGenerationConfig).find("alignment"), std::string::npos);
   EXPECT_EQ(load_alignment_heads(folder / "missing"), AlignmentHeads());
@@ -100,6 +102,21 @@ TEST(GenerationConfig, RefusesHeadsThatAreNotPairs) {
       EXPECT_TRUE(says(error, "'alignment_heads' must be a list of pairs")) << wrong << error;
     }
   }
+}
+
+TEST(GenerationConfig, AlsoHoldsTypicalScores) {
+  const TemporaryFolder folder;
+  const TypicalScores typical{.median = -0.4375, .low = -1.5};
+  save_generation_config({.beam_size = 5}, {.end = 4}, folder.path(), typical);
+  EXPECT_EQ(load_typical_scores(folder.path()), typical);
+  EXPECT_EQ(load_generation_config(folder.path()).beam_size, 5);
+  EXPECT_EQ(load_generation_tokens(folder.path()).end, 4);
+  save_generation_config({}, {}, folder.path());
+  EXPECT_EQ(load_typical_scores(folder.path()), std::nullopt);
+  EXPECT_EQ(load_typical_scores(folder / "missing"), std::nullopt);
+  write_text(folder / kGenerationConfig, "{\"typical_scores\": {\"median\": 1}}");
+  EXPECT_TRUE(says(error_of([&] { load_generation_config(folder.path()); }), "median"));
+  EXPECT_TRUE(says(error_of([&] { load_typical_scores(folder.path()); }), "median"));
 }
 
 }  // namespace

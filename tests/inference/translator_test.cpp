@@ -229,6 +229,36 @@ TEST(Translator, DrawsDependOnTheLinesNumber) {
 }
 
 // One line for each translation, even though the model can generate "\n".
+TEST(Translator, CountsTranslationsThatAreUnlikelyForTheModel) {
+  SmallTranslation s;
+  const auto translator = [&](const std::optional<TypicalScores>& typical,
+                              const SearchOptions& search = {.max_length = 12}) {
+    return Translator(s.context, {{*s.model, s.tokenizers, "the model", typical}},
+                      {.search = search});
+  };
+  const std::vector<SourceLine> lines = lines_of({"a dog", "the old fox", ""});
+  // Random weights make no translation likely.
+  const TypicalScores sure{.median = -0.01, .low = -0.02}, unsure{.median = -50, .low = -100};
+  Translator judging = translator(sure);
+  const auto found = judging.translate(lines);
+  EXPECT_TRUE(found[0][0].unlikely && found[1][0].unlikely);
+  EXPECT_FALSE(found[2][0].unlikely) << "an empty line";
+  EXPECT_EQ(judging.counts().unlikely, 2);
+
+  for (const std::optional<TypicalScores>& typical : {std::optional(unsure), {}}) {
+    Translator other = translator(typical);
+    EXPECT_FALSE(other.translate(lines)[0][0].unlikely);
+    EXPECT_EQ(other.counts().unlikely, 0);
+  }
+  // The tokens of a prefix or a sample are not those that the model finds likely.
+  Translator sampling = translator(sure, {.sample = true, .max_length = 12});
+  sampling.translate(lines);
+  EXPECT_EQ(sampling.counts().unlikely, 0);
+  Translator prefixed = translator(sure);
+  prefixed.translate(std::vector<SourceLine>{{.text = "a dog", .prefix = "the"}});
+  EXPECT_EQ(prefixed.counts().unlikely, 0);
+}
+
 TEST(Translator, ATranslationIsOneLine) {
   SmallTranslation s;
   Translator translator =

@@ -17,19 +17,14 @@ struct Size {
 const std::vector<Size> kSizes = {{1, 1, 1},   {1, 37, 20},    {31, 3, 64},   {33, 130, 37},
                                   {32, 64, 3}, {127, 20, 130}, {64, 130, 64}, {5, 33, 1}};
 
-// Calls f.operator()<T>(context) for every version: f32 products have one, f64 products one per
-// instruction set.
+// Calls f.operator()<T>(context) for both types, with work on one thread and on two.
 template <class F>
 void for_every_product(F&& f) {
-  CpuContext context({.threads = 2});
-  {
-    SCOPED_TRACE("f32");
+  for (const bool split : {false, true}) {
+    SCOPED_TRACE(split);
+    CpuContext context({.threads = 2, .split_small_work = split});
     f.template operator()<float>(context);
-  }
-  for (const Isa isa : all_isas()) {
-    SCOPED_TRACE(name_of(isa));
-    CpuContext other({.threads = 2, .isa = isa});
-    f.template operator()<double>(other);
+    f.template operator()<double>(context);
   }
 }
 
@@ -243,6 +238,33 @@ TEST(Product, ProductOfNoRowsWritesNothing) {
     kernels::run(ctx, Product<T>{.m = 0, .n = 2, .k = 3, .b = b.data(), .c = &c});
     EXPECT_EQ(c, T(5));
   });
+}
+
+// On busy cores these products take fewer threads (kernels/cpu/product_threads.h).
+TEST(Product, BitsOfSmallProductsDoNotDependOnTheThreads) {
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
+  CpuContext one({.threads = 1});
+  for (const int threads : {2, 4}) {
+    CpuContext more({.threads = threads, .split_small_work = true});
+    for (const std::int64_t m : {1, 37, 128, 512}) {
+      for (const std::int64_t n : {37, 64, 384}) {
+        for (const std::int64_t k : {64, 512, 1024}) {
+          for (const bool transpose_a : {false, true}) {
+            const auto product_of = [&](CpuContext& ctx) {
+              Matrices<float> matrices({m, n, k});
+              Product<float> p = matrices.product();
+              p.transpose_a = p.accumulate = transpose_a;
+              kernels::run(ctx, p);
+              return matrices.c;
+            };
+            EXPECT_TRUE(same_bits(product_of(one), product_of(more)))
+                << m << " x " << n << " x " << k << ", " << threads << " threads";
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_P(EveryModel, ASentenceGetsTheSameScoresInAnyBatch) {
                  << " does not keep a row's bits when others are added";
   }
   for (const int threads : {1, 3}) {
-    CpuContext context({.threads = threads});
+    CpuContext context({.threads = threads, .split_small_work = true});
     for (const NamedModel& named : models_of(GetParam())) {
       SCOPED_TRACE(named.name);
       expect_same_in_any_batch(AnyModel(context, named), 37);

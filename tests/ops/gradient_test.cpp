@@ -23,7 +23,7 @@ class OpGradients : public ::testing::Test {
     context_.set_random_key({.seed = 7, .step = 3});
     context_.arena().poison();
   }
-  CpuContext context_{CpuOptions{.threads = 2}};
+  CpuContext context_{CpuOptions{.threads = 2, .split_small_work = true}};
   // Nine rows with a capacity of sixteen: rows past the count must not matter.
   const std::vector<std::int32_t> lengths_ = {4, 1, 4};
   const Ragged batch_ = make_ragged(context_, lengths_);

@@ -86,7 +86,8 @@ std::string Context<Device::cpu>::description() const {
 Context<Device::cpu>::Context(const CpuOptions& options)
     : ContextBase(Device::cpu, options.precision, std::make_unique<ReservedMemory>()),
       threads_(options.threads > 0 ? options.threads : usable_cores()),
-      isa_(options.isa) {
+      isa_(options.isa),
+      split_small_work_(options.split_small_work) {
   device_random_key_ = &host_random_key_;
 }
 

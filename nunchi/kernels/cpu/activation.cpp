@@ -153,13 +153,16 @@ void compute(ContextOf<Target>& ctx, const Activation<T>& p) {
   for_kind(p.kind, [&]<ActivationKind Kind>() { activate<Kind>(ctx, p); });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Activation<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Activation<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ActivationBackward<T>& p) {
   for_kind(p.kind, [&]<ActivationKind Kind>() { activate_backward<Kind>(ctx, p); });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ActivationBackward<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const Activation<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const ActivationBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -104,6 +104,12 @@ class SentenceBackward {
   T* d_score_vector_;
 };
 
+// About how long one thread takes for a sentence, forward: a tanh for each query, key and column.
+template <class T>
+double sentence_nanoseconds(const AdditiveInputs<T>& in) {
+  return static_cast<double>(in.max_queries * in.max_keys * in.width);
+}
+
 template <class T>
 void clear_rows(const Rows& rows, std::int64_t width, T* out, std::int64_t stride) {
   for (std::int64_t r = count_of(rows); r < rows.capacity; ++r) {
@@ -118,7 +124,7 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory memory(ctx.arena(),
                              static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
-  parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
+  parallel_tasks(ctx, in.sentences, sentence_nanoseconds(in), [&](std::int64_t b, int thread) {
     const Sentence<T> s(in, b);
     for (std::int64_t i = 0; i < s.queries; ++i) {
       const std::int64_t row = s.first_query + i;
@@ -148,7 +154,6 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
   }
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
@@ -159,7 +164,7 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   // independent of the threads that computed them.
   const ScratchMemory d_score_vectors(
       ctx.arena(), static_cast<std::size_t>(in.sentences * in.width) * sizeof(T));
-  parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
+  parallel_tasks(ctx, in.sentences, 3 * sentence_nanoseconds(in), [&](std::int64_t b, int thread) {
     SentenceBackward<T>(p, b, scores.as<T>() + thread * in.max_keys,
                         d_score_vectors.as<T>() + b * in.width)
         .run();
@@ -172,6 +177,10 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   if (!p.accumulate_v) clear_rows(p.key_rows, in.value_width, p.d_v, p.d_v_stride);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttentionBackward<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttentionBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -185,7 +185,9 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
   T* scratch = memory.as<T>();
   const std::int64_t tasks = in.sentences * in.heads * chunks;
   TaskProgress progress(ctx, in.max_queries, tasks);
-  parallel_tasks(ctx, tasks, [&](std::int64_t task, int thread) {
+  const double nanoseconds =
+      attention_nanoseconds(std::min(in.max_queries, kQueryChunk), in.max_keys, in.head_width);
+  parallel_tasks(ctx, tasks, nanoseconds, [&](std::int64_t task, int thread) {
     // Later chunks of a causal sentence see more keys: the longest tasks start first.
     const std::int64_t chunk = chunks - 1 - task / (in.sentences * in.heads);
     const std::int64_t rest = task % (in.sentences * in.heads);
@@ -205,7 +207,8 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
 template <class T>
 void write_weights(CpuContext& ctx, const AttentionWeights<T>& p) {
   const AttentionInputs<T>& in = p.in;
-  parallel_tasks(ctx, in.sentences * in.heads, [&](std::int64_t task, int) {
+  const double nanoseconds = attention_nanoseconds(in.max_queries, in.max_keys, in.head_width);
+  parallel_tasks(ctx, in.sentences * in.heads, nanoseconds, [&](std::int64_t task, int) {
     const HeadView<T> view = head_view(in, task / in.heads, static_cast<int>(task % in.heads));
     T* out = p.weights + p.begin[view.sentence] + view.head * view.queries * view.keys;
     for (std::int64_t i = 0; i < view.queries; ++i, out += view.keys) {
@@ -240,13 +243,16 @@ void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
   attend(ctx, with_starts(ctx, p));
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Attention<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Attention<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p) {
   write_weights(ctx, with_starts(ctx, p));
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const Attention<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<double>&);
+#endif
 
 }  // namespace nunchi::kernels

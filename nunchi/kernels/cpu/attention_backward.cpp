@@ -216,7 +216,10 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   double* d_tables = table_memory.as<double>();
   std::fill(d_tables, d_tables + tables, 0.0);
   const int group = in.heads / in.kv_heads;
-  parallel_tasks(ctx, in.sentences * in.kv_heads, [&](std::int64_t task, int thread) {
+  // The backward pass has five products for the two of the forward pass.
+  const double nanoseconds =
+      2.5 * group * attention_nanoseconds(in.max_queries, in.max_keys, in.head_width);
+  parallel_tasks(ctx, in.sentences * in.kv_heads, nanoseconds, [&](std::int64_t task, int thread) {
     const std::int64_t sentence = task / in.kv_heads;
     const Scratch<T> thread_scratch(scratch + thread * scratch_elements, in.max_queries,
                                     in.head_width);
@@ -245,6 +248,9 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   attend_backward(ctx, with_starts(ctx, p));
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionBackward<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

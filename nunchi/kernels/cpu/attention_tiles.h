@@ -14,6 +14,12 @@
 namespace nunchi::kernels {
 namespace {
 
+// About how long one thread takes for the scores and sums of a head, forward.
+inline double attention_nanoseconds(std::int64_t queries, std::int64_t keys,
+                                    std::int64_t head_width) {
+  return static_cast<double>(queries * keys) * (0.5 + static_cast<double>(head_width) / 16);
+}
+
 // Keys per tile: a multiple of every vector width and of the columns of one Philox call.
 constexpr std::int64_t kKeyTile = 64;
 // Queries per tile: a multiple of the register block's rows.

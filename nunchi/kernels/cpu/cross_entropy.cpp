@@ -52,7 +52,7 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
   const std::int64_t count =
       std::clamp<std::int64_t>(count_of(p.rows) - p.first_row, 0, p.chunk_rows);
-  parallel_ranges(ctx, count, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(ctx, count, row_grain(p.vocabulary), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       p.loss[r] = loss_of_row(p, p.logits + r * p.vocabulary, p.targets[r]);
     }
@@ -64,6 +64,9 @@ void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
   }
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const CrossEntropy<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const CrossEntropy<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -249,14 +249,12 @@ void compute(ContextOf<Target>& ctx, const DecodeAttention<T>& p) {
   decode_attention(ctx, with_bias);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const DecodeAttention<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const DecodeAttention<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ScatterRows<T>& p) {
   scatter(ctx, p);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ScatterRows<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const ScatterRows<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const GatherRows<T>& p) {
@@ -269,6 +267,11 @@ void compute(ContextOf<Target>& ctx, const GatherRows<T>& p) {
   clear_tail(p.rows, p.width, p.to);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const GatherRows<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const DecodeAttention<double>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const ScatterRows<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const GatherRows<double>&);
+#endif
 
 }  // namespace nunchi::kernels

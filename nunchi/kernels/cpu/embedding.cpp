@@ -27,33 +27,34 @@ void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   const std::int64_t width = p.width;
   const bool has_dropout = p.dropout.active();
   const DropoutScratch<T> dropout_scratch(ctx, has_dropout ? width : 0);
-  parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
-    T* dropout_factors = dropout_scratch.thread_buffer();
-    for (std::int64_t r = begin; r < end; ++r) {
-      const T* position =
-          p.positions != nullptr ? p.positions + position_of(p.rows, r) * width : nullptr;
-      T* out = p.out + r * width;
-      const T* token = out;
-      if (p.formed_table.data != nullptr) {
-        restore_row(p.formed_table, p.ids[r], width, out);
-      } else {
-        token = p.table + p.ids[r] * width;
-      }
-      if (has_dropout) {
-        const DropoutGenerator<T> generator(p.dropout);
-        generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, dropout_factors);
-      }
-      for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
-        V value = load<V>(token + i) * static_cast<T>(p.scale);
-        if (position != nullptr) value += load<V>(position + i);
-        store<V>(out + i, has_dropout ? value * load<V>(dropout_factors + i) : value);
+  parallel_ranges(
+      ctx, count_of(p.rows), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+        T* dropout_factors = dropout_scratch.thread_buffer();
+        for (std::int64_t r = begin; r < end; ++r) {
+          const T* position =
+              p.positions != nullptr ? p.positions + position_of(p.rows, r) * width : nullptr;
+          T* out = p.out + r * width;
+          const T* token = out;
+          if (p.formed_table.data != nullptr) {
+            restore_row(p.formed_table, p.ids[r], width, out);
+          } else {
+            token = p.table + p.ids[r] * width;
+          }
+          if (has_dropout) {
+            const DropoutGenerator<T> generator(p.dropout);
+            generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width,
+                           dropout_factors);
+          }
+          for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
+            V value = load<V>(token + i) * static_cast<T>(p.scale);
+            if (position != nullptr) value += load<V>(position + i);
+            store<V>(out + i, has_dropout ? value * load<V>(dropout_factors + i) : value);
+          });
+        }
       });
-    }
-  });
   clear_tail(p.rows, width, p.out);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<double>&);
 
 // Two rows may hold the same token, so threads split the columns: each adds all rows in order.
 template <class Target, class T>
@@ -88,6 +89,10 @@ void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p) {
       });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const EmbeddingBackward<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const EmbeddingBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

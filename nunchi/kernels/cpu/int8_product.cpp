@@ -293,23 +293,27 @@ void multiply_panels(const Product<float>& p, const QuantizedRows& x, std::int64
 template <class Tile>
 void multiply_all(CpuContext& ctx, const Product<float>& p, const QuantizedRows& x) {
   // Tasks are blocks of panels, and of rows if there are too few panels for all threads.
-  constexpr std::int64_t kPanels = Tile::kPanels, kMinRows = 48, kMinWork = 1 << 17;
+  constexpr std::int64_t kPanels = Tile::kPanels, kMinRows = 48;
   const std::int64_t panels = int8_panels(p.n), blocks = (panels + kPanels - 1) / kPanels;
   const std::int64_t row_blocks =
       std::clamp<std::int64_t>(2 * ctx.threads() / blocks, 1, (p.m + kMinRows - 1) / kMinRows);
-  const std::int64_t block_work =
-      kPanels * kPanelRows * p.k * ((p.m + row_blocks - 1) / row_blocks);
-  parallel_ranges(ctx, blocks * row_blocks, std::max<std::int64_t>(1, kMinWork / block_work),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    while (begin < end) {
-                      const std::int64_t rows = begin / blocks, block = begin % blocks;
-                      const std::int64_t count = std::min(end - begin, blocks - block);
-                      multiply_panels<Tile, kPanels>(p, x, p.m * rows / row_blocks,
-                                                     p.m * (rows + 1) / row_blocks, block * kPanels,
-                                                     std::min(panels, (block + count) * kPanels));
-                      begin += count;
-                    }
-                  });
+  // About how long a task takes: as long as the multiplications, or as reading the panels.
+  constexpr double kMultiplicationsPerNanosecond = 150, kBytesPerNanosecond = 25;
+  const auto bytes = static_cast<double>(kPanels * kPanelRows * p.k);
+  const double nanoseconds =
+      std::max(bytes * static_cast<double>(p.m) / static_cast<double>(row_blocks) /
+                   kMultiplicationsPerNanosecond,
+               bytes / kBytesPerNanosecond);
+  const auto grain = static_cast<std::int64_t>(std::ceil(kMinParallelNanoseconds / nanoseconds));
+  parallel_ranges(ctx, blocks * row_blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      const std::int64_t rows = begin / blocks, block = begin % blocks;
+      const std::int64_t count = std::min(end - begin, blocks - block);
+      multiply_panels<Tile, kPanels>(p, x, p.m * rows / row_blocks, p.m * (rows + 1) / row_blocks,
+                                     block * kPanels, std::min(panels, (block + count) * kPanels));
+      begin += count;
+    }
+  });
 }
 
 #if defined(__AVX512F__)

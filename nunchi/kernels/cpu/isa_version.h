@@ -5,6 +5,8 @@
 // inlined: the linker keeps one copy of a shared function, which could contain instructions that
 // the processor lacks. For the same reason they call other kernels with compute<TargetOf<…>>, never
 // with run().
+//
+// Kernels for f64 are instantiated in the version with NUNCHI_F64_VERSION=1 only.
 #pragma once
 
 #include <type_traits>
@@ -19,6 +21,7 @@ namespace nunchi::kernels {
 namespace {
 
 constexpr Isa kIsa = Isa::NUNCHI_ISA;
+static_assert(NUNCHI_F64_VERSION == (kIsa == kF64Isa));
 
 // The target with which a kernel of this version calls the kernel of `Args`.
 template <class Args>

@@ -82,11 +82,15 @@ void mean_of_row(const MeanProbabilities<T>& p, std::int64_t row) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const MeanProbabilities<T>& p) {
-  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = row_grain(p.vocabulary * p.members);
+  parallel_ranges(ctx, p.rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) mean_of_row(p, r);
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const MeanProbabilities<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const MeanProbabilities<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -36,7 +36,6 @@ void compute(ContextOf<Target>& ctx, const Fill<T>& p) {
                   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Fill<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Fill<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Fill<std::int32_t>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Fill<BFloat16>&);
 
@@ -54,12 +53,8 @@ void compute(ContextOf<Target>& ctx, const Convert<From, To>& p) {
     }
   });
 }
-template void compute<Cpu<kIsa>>(CpuContext&, const Convert<double, BFloat16>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Convert<float, BFloat16>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Convert<BFloat16, float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Convert<float, double>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Convert<double, float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Convert<BFloat16, double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
@@ -75,7 +70,6 @@ void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AddInto<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const AddInto<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Scale<T>& p) {
@@ -86,7 +80,6 @@ void compute(ContextOf<Target>& ctx, const Scale<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Scale<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const Scale<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const RandomFill<T>& p) {
@@ -109,6 +102,16 @@ void compute(ContextOf<Target>& ctx, const RandomFill<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const RandomFill<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const Fill<double>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<double, BFloat16>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<float, double>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<double, float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<BFloat16, double>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const AddInto<double>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Scale<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const RandomFill<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -10,8 +10,6 @@
 namespace nunchi::kernels {
 namespace {
 
-constexpr std::int64_t kRowGrain = 8;
-
 // Computes d_residual and d_branch of one row and adds the row's contribution to d_gamma and
 // d_beta.
 template <class T>
@@ -55,51 +53,53 @@ void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   const std::int64_t width = p.width;
   const bool has_dropout = p.branch != nullptr && p.dropout.active();
   const DropoutScratch<T> dropout_scratch(ctx, has_dropout ? width : 0);
-  parallel_ranges(ctx, count_of(p.rows), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    T* dropout_factors = dropout_scratch.thread_buffer();
-    for (std::int64_t r = begin; r < end; ++r) {
-      const T* x = p.residual + r * width;
-      RowSum<T> row_sum;
-      if (p.branch != nullptr) {
-        const T* branch = p.branch + r * width;
-        T* sum = p.sum + r * width;
-        if (has_dropout) {
-          const DropoutGenerator<T> generator(p.dropout);
-          generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, dropout_factors);
+  parallel_ranges(
+      ctx, count_of(p.rows), row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+        T* dropout_factors = dropout_scratch.thread_buffer();
+        for (std::int64_t r = begin; r < end; ++r) {
+          const T* x = p.residual + r * width;
+          RowSum<T> row_sum;
+          if (p.branch != nullptr) {
+            const T* branch = p.branch + r * width;
+            T* sum = p.sum + r * width;
+            if (has_dropout) {
+              const DropoutGenerator<T> generator(p.dropout);
+              generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width,
+                             dropout_factors);
+            }
+            for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
+              const V added = has_dropout ? load<V>(branch + i) * load<V>(dropout_factors + i)
+                                          : load<V>(branch + i);
+              const V value = load<V>(x + i) + added;
+              store<V>(sum + i, value);
+              row_sum.add(value);
+            });
+            x = sum;
+          } else if (p.kind == NormKind::layer) {
+            for_each_vector<T>(width,
+                               [&]<class V>(std::int64_t i, V) { row_sum.add(load<V>(x + i)); });
+          }
+          const T mean = p.kind == NormKind::layer ? row_sum.total() / static_cast<T>(width) : T(0);
+          RowSum<T> squares;
+          for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
+            const V centred = load<V>(x + i) - mean;
+            squares.add(centred * centred);
+          });
+          const T variance = squares.total() / static_cast<T>(width);
+          const T rstd = T(1) / std::sqrt(variance + static_cast<T>(p.epsilon));
+          T* out = p.out + r * width;
+          for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
+            const V scaled = (load<V>(x + i) - mean) * rstd * load<V>(p.gamma + i);
+            store<V>(out + i, p.beta != nullptr ? scaled + load<V>(p.beta + i) : scaled);
+          });
+          p.mean[r] = mean;
+          p.rstd[r] = rstd;
         }
-        for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
-          const V added = has_dropout ? load<V>(branch + i) * load<V>(dropout_factors + i)
-                                      : load<V>(branch + i);
-          const V value = load<V>(x + i) + added;
-          store<V>(sum + i, value);
-          row_sum.add(value);
-        });
-        x = sum;
-      } else if (p.kind == NormKind::layer) {
-        for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) { row_sum.add(load<V>(x + i)); });
-      }
-      const T mean = p.kind == NormKind::layer ? row_sum.total() / static_cast<T>(width) : T(0);
-      RowSum<T> squares;
-      for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
-        const V centred = load<V>(x + i) - mean;
-        squares.add(centred * centred);
       });
-      const T variance = squares.total() / static_cast<T>(width);
-      const T rstd = T(1) / std::sqrt(variance + static_cast<T>(p.epsilon));
-      T* out = p.out + r * width;
-      for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
-        const V scaled = (load<V>(x + i) - mean) * rstd * load<V>(p.gamma + i);
-        store<V>(out + i, p.beta != nullptr ? scaled + load<V>(p.beta + i) : scaled);
-      });
-      p.mean[r] = mean;
-      p.rstd[r] = rstd;
-    }
-  });
   clear_tail(p.rows, width, p.out);
   if (p.branch != nullptr) clear_tail(p.rows, width, p.sum);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
@@ -127,7 +127,8 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
       }
     }
   });
-  parallel_ranges(ctx, width, 64, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t column_grain = std::max<std::int64_t>(64, row_grain(2 * partials));
+  parallel_ranges(ctx, width, column_grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t partial = 0; partial < partials; ++partial) {
       const T* partial_sums = all_sums + partial * 2 * width;
       for (std::int64_t i = begin; i < end; ++i) p.d_gamma[i] += partial_sums[i];
@@ -139,6 +140,10 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   if (p.d_residual != nullptr && !p.accumulate_residual) clear_tail(p.rows, width, p.d_residual);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNormBackward<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNormBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

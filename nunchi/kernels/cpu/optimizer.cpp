@@ -66,6 +66,9 @@ void compute(ContextOf<Target>& ctx, const Adam<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Adam<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const Adam<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -4,6 +4,7 @@
 
 namespace nunchi::kernels {
 
+#if NUNCHI_F64_VERSION
 // For gradient checks: simple and reasonably fast. b is packed into panels of columns.
 template <>
 void compute<Cpu<kIsa>>(CpuContext& ctx, const Product<double>& p) {
@@ -42,5 +43,6 @@ void compute<Cpu<kIsa>>(CpuContext& ctx, const Product<double>& p) {
     }
   });
 }
+#endif
 
 }  // namespace nunchi::kernels

@@ -116,6 +116,9 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   clear_rows(in.rows, H, H, in.previous_h);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Recurrence<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const Recurrence<double>&);
+#endif
 
 }  // namespace nunchi::kernels

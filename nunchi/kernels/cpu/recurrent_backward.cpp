@@ -119,6 +119,9 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   clear_rows(in.rows, G * H, G * H, p.d_b);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const RecurrenceBackward<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const RecurrenceBackward<double>&);
+#endif
 
 }  // namespace nunchi::kernels

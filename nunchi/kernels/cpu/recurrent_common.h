@@ -25,11 +25,6 @@ void multiply(CpuContext& ctx, const Product<T>& product) {
   compute<TargetOf<Product<T>>>(ctx, product);
 }
 
-// The grain of parallel_ranges: waking a thread pays off for about ten microseconds of work.
-inline std::int64_t row_grain(std::int64_t width) {
-  return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, width));
-}
-
 // Finds the rows and states of the sentence with a given rank.
 template <class T>
 struct RankView {

@@ -34,7 +34,8 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
   // Threads split the columns, never the rows: each column is summed in ascending row order.
   constexpr std::int64_t kColumns = 256, kRows = 4;
-  parallel_ranges(ctx, p.width, kLanes<T> * 4, [&](std::int64_t first, std::int64_t last) {
+  const std::int64_t grain = std::max<std::int64_t>(kLanes<T> * 4, row_grain(p.rows));
+  parallel_ranges(ctx, p.width, grain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t begin = first; begin < last; begin += kColumns) {
       const std::int64_t width = std::min(kColumns, last - begin);
       T sums[kColumns] = {};
@@ -52,7 +53,6 @@ void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
@@ -72,6 +72,10 @@ void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
   *p.out = total;
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Sum<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Sum<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -10,7 +10,8 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   const std::int64_t half = p.head_width / 2;
   const T direction = p.inverse ? T(-1) : T(1);
-  parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = row_grain(p.heads * p.head_width);
+  parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const T* cosines = p.table + position_of(p.rows, r) * p.head_width;
       const T* sines = cosines + half;
@@ -28,6 +29,9 @@ void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Rotary<float>&);
+
+#if NUNCHI_F64_VERSION
 template void compute<Cpu<kIsa>>(CpuContext&, const Rotary<double>&);
+#endif
 
 }  // namespace nunchi::kernels

@@ -167,12 +167,12 @@ class Sampler {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopTokens<T>& p) {
-  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t grain = row_grain(p.vocabulary);
+  parallel_ranges(ctx, p.rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) top_of_row(p, r);
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<float>&);
-template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
@@ -188,6 +188,10 @@ void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
   });
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const SampleTokens<float>&);
+
+#if NUNCHI_F64_VERSION
+template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<double>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const SampleTokens<double>&);
+#endif
 
 }  // namespace nunchi::kernels

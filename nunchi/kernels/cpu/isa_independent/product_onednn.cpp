@@ -8,8 +8,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "nunchi/kernels/cpu/product_threads.h"
 #include "nunchi/kernels/int8_product.h"
-#include "nunchi/kernels/product.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -20,6 +20,7 @@ constexpr auto kF32 = memory::data_type::f32;
 
 struct PlanKey {
   std::int64_t m, n, k;
+  int threads;
   bool transpose_a, transpose_b, packed, accumulate, bias, relu;
   bool operator==(const PlanKey&) const = default;
 };
@@ -34,6 +35,7 @@ struct PlanKeyHash {
     mix(static_cast<std::size_t>(key.m));
     mix(static_cast<std::size_t>(key.n));
     mix(static_cast<std::size_t>(key.k));
+    mix(static_cast<std::size_t>(key.threads));
     mix(static_cast<std::size_t>(key.transpose_a | key.transpose_b << 1 | key.packed << 2 |
                                  key.accumulate << 3 | key.bias << 4 | key.relu << 5));
     return hash;
@@ -100,7 +102,6 @@ class ThreadScope {
   explicit ThreadScope(int threads) : previous_(omp_get_max_threads()) {
     if (previous_ != threads) omp_set_num_threads(threads);
   }
-  explicit ThreadScope(const CpuContext& ctx) : ThreadScope(ctx.threads()) {}
   ~ThreadScope() { omp_set_num_threads(previous_); }
   ThreadScope(const ThreadScope&) = delete;
   ThreadScope& operator=(const ThreadScope&) = delete;
@@ -109,20 +110,28 @@ class ThreadScope {
   int previous_;
 };
 
+// The threads that reorder a matrix. oneDNN splits a reorder when it is planned.
+int pack_threads(const CpuContext& ctx, std::int64_t n, std::int64_t k) {
+  constexpr double kNanosecondsPerElement = 0.5;
+  const double nanoseconds =
+      static_cast<double>(n) * static_cast<double>(k) * kNanosecondsPerElement;
+  return is_large(ctx, nanoseconds) ? ctx.threads() : 1;
+}
+
 // The oneDNN engine, stream and plans of one context.
 class Plans {
  public:
   Plans() { pin_instructions(); }
 
-  const Plan& product(const PlanKey& key) {
+  const Plan& product(const CpuContext& ctx, const PlanKey& key) {
     const auto found = products_.find(key);
     if (found != products_.end()) return found->second;
-    return products_.emplace(key, make_product(key)).first->second;
+    return products_.emplace(key, make_product(ctx, key)).first->second;
   }
 
   // The layout does not depend on m or the number of threads, so that contexts can share packed
   // weights: it is the one that oneDNN prefers for many rows and one thread.
-  const PackPlan& pack(std::int64_t n, std::int64_t k, bool transpose_b) {
+  const PackPlan& pack(const CpuContext& ctx, std::int64_t n, std::int64_t k, bool transpose_b) {
     const auto key = std::make_tuple(n, k, transpose_b);
     const auto found = packs_.find(key);
     if (found != packs_.end()) return found->second;
@@ -133,6 +142,7 @@ class Plans {
       return describe(engine, {matrix(kManyRows, k, false), any, matrix(kManyRows, n, false)}, {})
           .weights_desc();
     }();
+    const ThreadScope scope(pack_threads(ctx, n, k));
     const dnnl::reorder::primitive_desc description(engine, from, engine, to);
     return packs_.emplace(key, PackPlan{dnnl::reorder(description), from, to}).first->second;
   }
@@ -141,10 +151,10 @@ class Plans {
   dnnl::stream stream{engine};
 
  private:
-  Plan make_product(const PlanKey& key) {
+  Plan make_product(const CpuContext& ctx, const PlanKey& key) {
     const memory::desc a = matrix(key.m, key.k, key.transpose_a), c = matrix(key.m, key.n, false);
-    const memory::desc b =
-        key.packed ? pack(key.n, key.k, key.transpose_b).to : matrix(key.k, key.n, key.transpose_b);
+    const memory::desc b = key.packed ? pack(ctx, key.n, key.k, key.transpose_b).to
+                                      : matrix(key.k, key.n, key.transpose_b);
     const memory::desc bias({1, key.n}, kF32, Tag::ab);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -166,8 +176,11 @@ void* mutable_pointer(const float* data) { return const_cast<float*>(data); }
 }  // namespace
 
 bool rows_are_independent() {
-  pin_instructions();
-  return detected_isa() == Isa::v4 && chosen_isa() == Isa::v4;
+  static const bool independent = [] {
+    pin_instructions();
+    return detected_isa() == Isa::v4 && chosen_isa() == Isa::v4;
+  }();
+  return independent;
 }
 
 const char* product_library() {
@@ -181,17 +194,16 @@ const char* product_library() {
 
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack) {
   if (pack.n == 0 || pack.k == 0) return 0;
-  const ThreadScope threads(ctx);
-  const PackPlan& plan = ctx.cache<Plans>().pack(pack.n, pack.k, pack.transpose_b);
+  const PackPlan& plan = ctx.cache<Plans>().pack(ctx, pack.n, pack.k, pack.transpose_b);
   return static_cast<std::int64_t>(plan.to.get_size() / sizeof(float));
 }
 std::int64_t packed_elements(CpuContext&, const PackMatrix<double>&) { return 0; }
 
 template <>
 void compute<AnyCpu>(CpuContext& ctx, const PackMatrix<float>& p) {
-  const ThreadScope threads(ctx);
+  const ThreadScope scope(pack_threads(ctx, p.n, p.k));
   Plans& plans = ctx.cache<Plans>();
-  const PackPlan& plan = plans.pack(p.n, p.k, p.transpose_b);
+  const PackPlan& plan = plans.pack(ctx, p.n, p.k, p.transpose_b);
   memory from(plan.from, plans.engine, mutable_pointer(p.b)), to(plan.to, plans.engine, p.packed);
   plan.primitive.execute(plans.stream, from, to);
   plans.stream.wait();
@@ -209,17 +221,19 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0)
     refuse_product(p.label, "the inner dimension of a product must be at least 1, not 0.");
-  const ThreadScope threads(ctx);
+  const int threads = product_threads(ctx, p);
+  const ThreadScope scope(threads);
   Plans& plans = ctx.cache<Plans>();
-  const Plan& plan = plans.product({.m = p.m,
-                                    .n = p.n,
-                                    .k = p.k,
-                                    .transpose_a = p.transpose_a,
-                                    .transpose_b = p.transpose_b,
-                                    .packed = p.formed_b.data != nullptr,
-                                    .accumulate = p.accumulate,
-                                    .bias = p.bias != nullptr,
-                                    .relu = p.relu});
+  const Plan& plan = plans.product(ctx, {.m = p.m,
+                                         .n = p.n,
+                                         .k = p.k,
+                                         .threads = threads,
+                                         .transpose_a = p.transpose_a,
+                                         .transpose_b = p.transpose_b,
+                                         .packed = p.formed_b.data != nullptr,
+                                         .accumulate = p.accumulate,
+                                         .bias = p.bias != nullptr,
+                                         .relu = p.relu});
   const ScratchMemory scratchpad(ctx.arena(), plan.scratchpad.get_size());
   std::unordered_map<int, memory> arguments = {
       {DNNL_ARG_SRC, memory(plan.a, plans.engine, mutable_pointer(p.a))},
@@ -234,8 +248,9 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   plan.primitive.execute(plans.stream, arguments);
   plans.stream.wait();
   if (p.residual == nullptr) return;
-#pragma omp parallel for num_threads(ctx.threads()) schedule(static)
-  for (std::int64_t i = 0; i < p.m * p.n; ++i) p.c[i] += p.residual[i];
+  parallel_ranges(ctx, p.m * p.n, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) p.c[i] += p.residual[i];
+  });
 }
 
 }  // namespace nunchi::kernels
