@@ -59,26 +59,6 @@ Inspection inspect(const Arguments& arguments, const std::filesystem::path& fold
   return pipeline.inspector(options).inspect(input);
 }
 
-// The row that --query names: a number from 1, or a piece or word of the rows.
-int query_of(const Inspection& inspection, const InspectionSelection& selection,
-             const std::string& name) {
-  if (!name.empty() && name.find_first_not_of("0123456789") == name.npos && name.size() < 7) {
-    const int number = std::stoi(name);
-    if (number > 0) return number - 1;
-  }
-  for (const InspectedHead& head : inspection.attention) {
-    if (!selection.includes(head.place)) continue;
-    const InspectedText& rows = axes_of(inspection, head.place).queries;
-    for (std::size_t i = 0; i < rows.pieces.size(); ++i) {
-      if (rows.pieces[i] == name || rows.pieces[i] == "▁" + name) return static_cast<int>(i);
-    }
-    for (std::size_t w = 0; w < rows.words.size(); ++w) {
-      if (rows.word_texts[w] == name) return rows.words[w].first;
-    }
-  }
-  throw UsageError("no query is '" + name + "': give a piece, a word or its number from 1.");
-}
-
 InspectionSelection selection_of(const Arguments& arguments, const Inspection& inspection) {
   InspectionSelection selection{.attention = arguments.attention, .words = arguments.words};
   for (const auto& choice : kInspectionViews) {
@@ -86,8 +66,14 @@ InspectionSelection selection_of(const Arguments& arguments, const Inspection& i
   }
   if (arguments.layer) selection.layer = *arguments.layer - 1;
   if (arguments.head) selection.head = *arguments.head - 1;
-  if (!arguments.query.empty()) {
-    selection.query = query_of(inspection, selection, arguments.query);
+  // A number is that of a row, from 1; "0" and longer numbers can only be words.
+  const std::string& query = arguments.query;
+  const bool is_number = !query.empty() && query.size() < 6 && query[0] != '0' &&
+                         query.find_first_not_of("0123456789") == query.npos;
+  if (is_number) {
+    selection.query = std::stoi(query) - 1;
+  } else {
+    selection.query_name = query;
   }
   check_selection(selection, inspection);
   return selection;

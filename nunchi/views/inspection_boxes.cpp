@@ -92,9 +92,9 @@ const InspectedHead* chosen_head(const Inspection& inspection, const InspectionS
   return nullptr;
 }
 
-std::int64_t chosen_row(const InspectionSelection& selection, std::int64_t rows) {
-  return std::clamp<std::int64_t>(selection.query.value_or(0), 0,
-                                  std::max<std::int64_t>(0, rows - 1));
+// The row that a box shows: the selected one, or the first.
+std::int64_t chosen_row(const InspectionSelection& selection, const InspectedText& rows) {
+  return selection.row_in(rows).value_or(0);
 }
 
 // "Q1 · K2 →   2.30   ← "고양이" and "는""
@@ -239,7 +239,7 @@ class Walk {
       add_and_norm(stack, layer, part, words, "attention_output");
     }
     if (const ValueMatrix* hidden = tap("feed_forward_hidden", stack, layer, "feed_forward")) {
-      const std::int64_t row = chosen_row(selection_, hidden->rows);
+      const std::int64_t row = chosen_row(selection_, words);
       Lines lines{
           fmt::format("hidden ({} numbers) {}", hidden->columns, vector_text(hidden->row(row)))};
       if (const ValueMatrix* out = tap("feed_forward", stack, layer, "feed_forward")) {
@@ -255,7 +255,7 @@ class Walk {
   void attention(const std::string& layer, const InspectedPlace& place) {
     const HeadValues head = head_values(inspection_, place);
     const AttentionAxes axes = axes_of(inspection_, place);
-    const std::int64_t row = chosen_row(selection_, head.weights->rows);
+    const std::int64_t row = chosen_row(selection_, axes.queries);
     const std::string kind = place.part == "self_attention"
                                  ? (head.is_causal() ? "Masked Self-Attention" : "Self-Attention")
                                  : "Cross-Attention";
@@ -347,7 +347,7 @@ class Walk {
                       *normed = tap("norm_output", stack, layer, part),
                       *branch = tap(branch_tap, stack, layer, part);
     if (sum == nullptr || normed == nullptr || branch == nullptr) return;
-    const std::int64_t row = chosen_row(selection_, sum->rows);
+    const std::int64_t row = chosen_row(selection_, words);
     const bool pre = inspection_.model.norm == "pre";
     std::vector<float> before(sum->row(row).begin(), sum->row(row).end());
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -368,8 +368,7 @@ class Walk {
   void predictions() {
     for (std::size_t i = 0; i < inspection_.steps.size(); ++i) {
       const InspectedStep& step = inspection_.steps[i];
-      const bool shown = !selection_.query || step.position == *selection_.query;
-      if (!shown) continue;
+      if (!selects(selection_, inspection_, step)) continue;
       Lines lines;
       for (const TokenProbability& token : step.best) {
         lines.push_back(fmt::format("{} {} → {:>6.2f}% {}", named(token.piece),
@@ -438,7 +437,7 @@ std::string arithmetic_text(const Inspection& inspection, const InspectionSelect
   if (head.query.values.empty() || !head.has_scores()) {
     throw UsageError("the numbers of this attention were not recorded.");
   }
-  const std::int64_t row = chosen_row(selection, head.weights->rows);
+  const std::int64_t row = chosen_row(selection, axes.queries);
   const std::string query = quoted(axes.queries.pieces[static_cast<std::size_t>(row)]);
   const auto key_name = [&](std::int64_t j) {
     return quoted(axes.keys.pieces[static_cast<std::size_t>(j)]);

@@ -70,7 +70,7 @@ std::string words_text(const Inspection& inspection, const InspectionSelection& 
   std::string text;
   for (std::size_t i = 0; i < inspection.steps.size(); ++i) {
     const InspectedStep& step = inspection.steps[i];
-    if (selection.query && step.position != *selection.query) continue;
+    if (!selects(selection, inspection, step)) continue;
     text +=
         fmt::format("{}{}. {} {:.2f}%\n", text.empty() ? "" : "\n", i + 1,
                     fitted(step.chosen.piece, options.width - 20), 100 * step.chosen.probability);
@@ -134,8 +134,7 @@ std::string norms_text(const Inspection& inspection, const InspectionSelection& 
     const bool has_source = !inspection.source.pieces.empty();
     const InspectedText& words =
         norm.place.stack == "encoder" && has_source ? inspection.source : inspection.input;
-    const auto row = static_cast<std::size_t>(
-        std::clamp<int>(selection.query.value_or(0), 0, static_cast<int>(words.pieces.size()) - 1));
+    const auto row = static_cast<std::size_t>(selection.row_in(words).value_or(0));
     if (norm.place.stack != stack) {
       stack = norm.place.stack;
       text += fmt::format("{}{}, word {}\n{:<20}{:>18}{:>20}{:>20}\n", text.empty() ? "" : "\n",

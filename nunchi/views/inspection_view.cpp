@@ -37,6 +37,29 @@ bool InspectionSelection::includes(const InspectedPlace& place) const {
   return !head || place.head < 0 || place.head == *head;
 }
 
+std::optional<std::int64_t> InspectionSelection::row_in(const InspectedText& rows) const {
+  if (query) {
+    return *query < std::ssize(rows.pieces) ? std::optional<std::int64_t>(*query) : std::nullopt;
+  }
+  if (query_name.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < rows.pieces.size(); ++i) {
+    if (rows.pieces[i] == query_name || rows.pieces[i] == "▁" + query_name) {
+      return static_cast<std::int64_t>(i);
+    }
+  }
+  for (std::size_t w = 0; w < rows.words.size(); ++w) {
+    if (rows.word_texts[w] == query_name) return rows.words[w].first;
+  }
+  return std::nullopt;
+}
+
+bool selects(const InspectionSelection& selection, const Inspection& inspection,
+             const InspectedStep& step) {
+  const bool fills = inspection.task == Inspection::Task::fill;
+  const auto row = selection.row_in(fills ? inspection.input : inspection.target);
+  return !row || step.position == *row;
+}
+
 Inspection joined_into_words(const Inspection& pieces) {
   Inspection words = pieces;
   words.tensors.clear();
@@ -92,15 +115,19 @@ void check_selection(const InspectionSelection& selection, const Inspection& ins
   need(InspectionView::norms, !inspection.norms.empty(), "this model has no norms to show.");
   need(InspectionView::beam, inspection.beam.has_value(),
        "there was no search to show: the target was given, or the model does not generate.");
-  if (!selection.query) return;
+  if (!selection.query && selection.query_name.empty()) return;
   std::int64_t rows = 0;
   for (const InspectedHead& head : inspection.attention) {
-    if (selection.includes(head.place)) rows = std::max(rows, head.weights.rows);
+    if (!selection.includes(head.place)) continue;
+    if (selection.row_in(axes_of(inspection, head.place).queries)) return;
+    rows = std::max(rows, head.weights.rows);
   }
-  if (*selection.query >= rows) {
-    throw UsageError(
-        fmt::format("there is no query {}: the queries are 1 to {}.", *selection.query + 1, rows));
+  if (!selection.query) {
+    throw UsageError("no query is '" + selection.query_name +
+                     "': give a piece, a word or its number from 1.");
   }
+  throw UsageError(
+      fmt::format("there is no query {}: the queries are 1 to {}.", *selection.query + 1, rows));
 }
 
 }  // namespace nunchi

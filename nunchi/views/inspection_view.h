@@ -35,13 +35,20 @@ struct InspectionSelection {
   std::optional<InspectionView> view = {};
   std::optional<std::string> attention = {};  // "encoder", "decoder" or "cross"
   std::optional<int> layer = {}, head = {};   // from 0
-  std::optional<int> query = {};              // row of an attention matrix, from 0
+  std::optional<int> query = {};              // row of an attention matrix, from 0; or
+  std::string query_name = {};                // the piece or word of a row, in each text its own
   bool words = false;                         // join pieces into words
 
   bool includes(InspectionView other) const { return !view || *view == other; }
   // Whether the attention, layer and head fit. A place without a layer or head fits any.
   bool includes(const InspectedPlace& place) const;
+  // The row that the query selects among these; nothing if there is no query or no such row.
+  std::optional<std::int64_t> row_in(const InspectedText& rows) const;
 };
+
+// Whether the query selects this step, or no step of the inspection.
+bool selects(const InspectionSelection& selection, const Inspection& inspection,
+             const InspectedStep& step);
 
 // "encoder", "decoder" or "cross": the name of a kind of attention in a selection.
 std::string attention_name(const InspectedPlace& place);
