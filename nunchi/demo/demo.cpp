@@ -106,16 +106,13 @@ std::vector<LinkedPair> linked_pairs(std::span<const DemoPair> pairs) {
   return linked;
 }
 
-// Chooses the heads on training sentences, so that the held-out ones only count.
-void align(ContextBase& context, const ModelFolder& trained, const DemoData& data,
+// Chooses the heads on the pairs for validation, so that the held-out ones only count.
+void align(ContextBase& context, const ModelFolder& trained, const DemoFiles& data,
            DemoResult& result) {
-  constexpr std::size_t kSentences = 500;
   const auto attention = [&](std::span<const DemoPair> pairs) {
     return LinkedAttention(context, trained.model(), trained.tokenizers(), linked_pairs(pairs));
   };
-  const std::span<const DemoPair> training = data.training;
-  result.alignment_heads =
-      attention(training.first(std::min(kSentences, training.size()))).best_heads();
+  result.alignment_heads = attention(data.validation).best_heads();
   result.alignment = attention(data.held_out).count(result.alignment_heads);
 }
 
