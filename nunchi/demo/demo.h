@@ -37,7 +37,7 @@ struct DemoResult {
   std::vector<DemoTranslation> translations;  // one for each held-out sentence
   double exact_match = 0;                     // fraction of exact matches, 0 to 1
   double bleu = 0;
-  // The heads that align best, chosen on training sentences, and how often they are right on the
+  // The heads that align best, chosen on the pairs for validation, and how often they are right on the
   // held-out sentences: for each English content word of a slot (demo/slots.h), whether the Korean
   // word with the largest weight is one that it translates. The correct translations are given to
   // the decoder.
