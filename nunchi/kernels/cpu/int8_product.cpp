@@ -74,7 +74,8 @@ void quantize_row(const float* x, std::int64_t k, std::int64_t row, const Quanti
   out.corrections[row] = kInt8Zero * sum;
 }
 
-// A tile of sums: Rows rows of x times Panels panels of W.
+// A tile of sums: Rows rows of x times Panels panels of W. The loops over rows and panels must be
+// unrolled, or the sums are written to memory in every step.
 //
 // a: the first row's bytes; w: the first panel's bytes, the next panel `panel_bytes` further.
 struct TileInputs {
@@ -104,20 +105,27 @@ struct VnniTile {
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"))) static void sums(
       const TileInputs& in, TileSums<Rows, Panels>& out) {
     __m512i sum[Rows][Panels];
+#pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
       for (int p = 0; p < Panels; ++p) sum[r][p] = _mm512_setzero_si512();
     }
     for (std::int64_t g = 0; g < in.groups; ++g) {
       __m512i w[Panels];
+#pragma GCC unroll 8
       for (int p = 0; p < Panels; ++p) {
         w[p] = _mm512_loadu_si512(in.w + p * in.panel_bytes + g * kGroupBytes);
       }
+#pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) {
         const __m512i a = _mm512_set1_epi32(load_group(in.a + r * in.a_stride + g * kGroup));
+#pragma GCC unroll 8
         for (int p = 0; p < Panels; ++p) sum[r][p] = _mm512_dpbusd_epi32(sum[r][p], w[p], a);
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
       for (int p = 0; p < Panels; ++p) {
         _mm512_storeu_si512(out[std::size_t(r)].data() + p * kPanelRows, sum[r][p]);
       }
@@ -132,21 +140,27 @@ struct WideTile {
   template <int Rows, int Panels>
   static void sums(const TileInputs& in, TileSums<Rows, Panels>& out) {
     __m512i sum[Rows][Panels][2];  // two sums for each of 8 rows of W
+#pragma GCC unroll 8
     for (auto& row : sum) {
+#pragma GCC unroll 8
       for (auto& panel : row) panel[0] = panel[1] = _mm512_setzero_si512();
     }
     for (std::int64_t g = 0; g < in.groups; ++g) {
       __m512i w[Panels][2];
+#pragma GCC unroll 8
       for (int p = 0; p < Panels; ++p) {
         const auto* bytes =
             reinterpret_cast<const __m256i*>(in.w + p * in.panel_bytes + g * kGroupBytes);
         w[p][0] = _mm512_cvtepu8_epi16(_mm256_loadu_si256(bytes));
         w[p][1] = _mm512_cvtepu8_epi16(_mm256_loadu_si256(bytes + 1));
       }
+#pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) {
         const __m128i bytes = _mm_cvtsi32_si128(load_group(in.a + r * in.a_stride + g * kGroup));
         const __m512i a = _mm512_broadcastq_epi64(_mm_cvtepi8_epi16(bytes));
+#pragma GCC unroll 8
         for (int p = 0; p < Panels; ++p) {
+#pragma GCC unroll 8
           for (int half = 0; half < 2; ++half) {
             sum[r][p][half] = _mm512_add_epi32(sum[r][p][half], _mm512_madd_epi16(w[p][half], a));
           }
@@ -156,7 +170,9 @@ struct WideTile {
     const __m512i even =
         _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+#pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
       for (int p = 0; p < Panels; ++p) {
         const __m512i low = sum[r][p][0], high = sum[r][p][1];
         _mm512_storeu_si512(out[std::size_t(r)].data() + p * kPanelRows,
@@ -176,24 +192,31 @@ struct WideTile {
   static void sums(const TileInputs& in, TileSums<Rows, Panels>& out) {
     static_assert(Panels == 1);
     __m256i sum[Rows][4];  // two sums for each of 4 rows of W
+#pragma GCC unroll 8
     for (auto& row : sum) {
+#pragma GCC unroll 8
       for (auto& quarter : row) quarter = _mm256_setzero_si256();
     }
     for (std::int64_t g = 0; g < in.groups; ++g) {
       const auto* bytes = reinterpret_cast<const __m128i*>(in.w + g * kGroupBytes);
       __m256i a[Rows];
+#pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) {
         const __m128i group = _mm_cvtsi32_si128(load_group(in.a + r * in.a_stride + g * kGroup));
         a[r] = _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(group));
       }
+#pragma GCC unroll 8
       for (int quarter = 0; quarter < 4; ++quarter) {
         const __m256i w = _mm256_cvtepu8_epi16(_mm_loadu_si128(bytes + quarter));
+#pragma GCC unroll 8
         for (int r = 0; r < Rows; ++r) {
           sum[r][quarter] = _mm256_add_epi32(sum[r][quarter], _mm256_madd_epi16(w, a[r]));
         }
       }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
       for (int half = 0; half < 2; ++half) {
         // Lanes 0 1 4 5 2 3 6 7 of the eight rows of W.
         const __m256i mixed = _mm256_hadd_epi32(sum[r][2 * half], sum[r][2 * half + 1]);
