@@ -11,10 +11,11 @@ namespace {
 class WeightFormsTest : public ::testing::Test {
  protected:
   Tensor get(WeightForm form) {
-    return forms_.get(form, [&] {
+    const auto make = [&] {
       ++made_;
-      return zeros(context_, DType::f32, {4});
-    });
+      return FormedWeight{.values = zeros(context_, DType::f32, {4})};
+    };
+    return forms_.get(form, make).values;
   }
 
   CpuContext context_{CpuOptions{.threads = 1}};
@@ -44,10 +45,17 @@ TEST_F(WeightFormsTest, AnUndefinedFormIsCachedToo) {
   for (int i = 0; i < 3; ++i) {
     forms_.get(WeightForm::packed, [&] {
       ++calls;
-      return Tensor();
+      return FormedWeight();
     });
   }
   EXPECT_EQ(calls, 1);
+}
+
+TEST_F(WeightFormsTest, TheInt8FormStaysWhenTheVersionChanges) {
+  EXPECT_FALSE(forms_.int8().values.defined());
+  forms_.replace_by_int8({.values = zeros(context_, DType::f32, {4})});
+  ++*version_;
+  EXPECT_TRUE(forms_.int8().values.defined());
 }
 
 TEST_F(WeightFormsTest, OnlyOneOfManyThreadsComputesAForm) {
