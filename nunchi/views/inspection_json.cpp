@@ -518,17 +518,18 @@ std::string to_json(std::span<const Inspection> inspections,
 
 std::string page_payload(std::span<const Inspection> inspections,
                          std::span<const InspectedCheckpoint> checkpoints, std::size_t bytes) {
+  // The last checkpoint, where a page starts, gets up to a quarter; the others share the rest.
+  std::vector<std::string> parts(inspections.size());
+  if (!inspections.empty()) {
+    const std::size_t others = inspections.size() - 1;
+    parts.back() = packed(inspections.back(), others == 0 ? bytes : bytes / 4);
+    const std::size_t rest = bytes - std::min(bytes, parts.back().size());
+    for (std::size_t i = 0; i < others; ++i) parts[i] = packed(inspections[i], rest / others);
+  }
   JsonWriter out;
   out.open('{');
   out.key("inspections").open('[');
-  for (std::size_t i = 0; i < inspections.size(); ++i) {
-    // The last checkpoint, where a page starts, gets up to a quarter; the others share the rest.
-    const std::size_t others = inspections.size() - 1;
-    const std::size_t share = others == 0   ? bytes
-                              : i == others ? bytes / 4
-                                            : bytes * 3 / 4 / others;
-    out.raw(packed(inspections[i], share));
-  }
+  for (const std::string& part : parts) out.raw(part);
   out.close(']');
   write_checkpoints(out, checkpoints);
   out.close('}');
