@@ -130,7 +130,7 @@ void inspect_checkpoints(const Arguments& arguments, const InspectedInput& input
   report(arguments, inspections.back());
   const InspectionSelection selection = selection_of(arguments, inspections.back());
   if (arguments.format == "html") {
-    constexpr std::size_t kBytes = 4'500'000;
+    constexpr std::size_t kBytes = 4'700'000;
     out.add(html_page(page_payload(inspections, checkpoints, kBytes)));
   } else {
     out.add(to_json(inspections, checkpoints, selection) + "\n");

@@ -467,22 +467,20 @@ std::string packed(const Inspection& inspection, std::size_t bytes) {
   if (inspection.beam) write_beam(out, *inspection.beam);
   std::string result = out.take();
 
+  std::string tensors;
+  const auto fits = [&](const std::string& more) {
+    constexpr std::size_t kEnd = 32;  // the brackets around the tensors
+    return result.size() + tensors.size() + more.size() + kEnd <= bytes;
+  };
   const auto add = [&](const auto& write) {
     JsonWriter part(Encoding::halves);
     part.open('{');  // the part continues an object
     write(part);
     std::string text = part.take();
     text[0] = ',';
-    if (result.size() + text.size() <= bytes) result += text;
+    if (fits(text)) result += text;
   };
-  add([&](JsonWriter& part) {
-    write_weights(part, "gradient_weight", inspection.gradient_weight, {}, weights);
-  });
-  if (inspection.positions) {
-    add([&](JsonWriter& part) { write_positions(part, *inspection.positions); });
-  }
-  std::string tensors;
-  for (const auto& names : kTapOrder) {
+  const auto add_taps = [&](const auto& names) {
     std::string group;
     for (const InspectedTensor& tensor : inspection.tensors) {
       if (std::ranges::find(names, tensor.tap) == names.end()) continue;
@@ -490,8 +488,16 @@ std::string packed(const Inspection& inspection, std::size_t bytes) {
       write_tensor(part, tensor);
       group += (group.empty() && tensors.empty() ? "" : ",") + part.take();
     }
-    if (result.size() + tensors.size() + group.size() + 32 <= bytes) tensors += group;
+    if (fits(group)) tensors += group;
+  };
+  add_taps(kTapOrder.front());
+  add([&](JsonWriter& part) {
+    write_weights(part, "gradient_weight", inspection.gradient_weight, {}, weights);
+  });
+  if (inspection.positions) {
+    add([&](JsonWriter& part) { write_positions(part, *inspection.positions); });
   }
+  for (const auto& names : std::span(kTapOrder).subspan(1)) add_taps(names);
   return result + ",\"tensors\":[" + tensors + "]}";
 }
 
@@ -518,17 +524,18 @@ std::string to_json(std::span<const Inspection> inspections,
 
 std::string page_payload(std::span<const Inspection> inspections,
                          std::span<const InspectedCheckpoint> checkpoints, std::size_t bytes) {
+  // The last checkpoint, where a page starts, gets up to a quarter; the others share the rest.
+  std::vector<std::string> parts(inspections.size());
+  if (!inspections.empty()) {
+    const std::size_t others = inspections.size() - 1;
+    parts.back() = packed(inspections.back(), others == 0 ? bytes : bytes / 4);
+    const std::size_t rest = bytes - std::min(bytes, parts.back().size());
+    for (std::size_t i = 0; i < others; ++i) parts[i] = packed(inspections[i], rest / others);
+  }
   JsonWriter out;
   out.open('{');
   out.key("inspections").open('[');
-  for (std::size_t i = 0; i < inspections.size(); ++i) {
-    // The last checkpoint, where a page starts, gets up to a quarter; the others share the rest.
-    const std::size_t others = inspections.size() - 1;
-    const std::size_t share = others == 0   ? bytes
-                              : i == others ? bytes / 4
-                                            : bytes * 3 / 4 / others;
-    out.raw(packed(inspections[i], share));
-  }
+  for (const std::string& part : parts) out.raw(part);
   out.close(']');
   write_checkpoints(out, checkpoints);
   out.close('}');

@@ -162,7 +162,7 @@ std::string beam_text(const BeamTree& beam, const InspectionTextOptions& options
       const std::string parent = node.parent > 0 ? fmt::format("#{}", node.parent) : "start";
       std::string line =
           fmt::format("  {} #{:<4} {} {} {:>8.3f} {:>6.2f}%{}{}", mark, node.id,
-                      left_aligned("after " + parent, 11), left_aligned(node.piece, 16), node.score,
+                      left_aligned("after " + parent, 11), left_aligned(node.piece, 14), node.score,
                       100 * std::exp(node.log_probability), is_best(node.id) ? " ← best" : "",
                       node.why.empty() ? "" : "  " + node.why);
       text += fitted(line, options.width) + "\n";
