@@ -61,7 +61,7 @@ void print_attention(const DemoResult& result) {
   fmt::print(
       "Right source words: {:.1f}% of {} content words of the held-out sentences give their "
       "largest "
-      "attention weight to a word that they translate ({}).\n\n",
+      "largest attention weight to a word that they translate ({}).\n\n",
       100 * result.alignment.accuracy(), grouped(result.alignment.words),
       names_of(result.alignment_heads));
   if (result.attention.weights.empty()) return;
