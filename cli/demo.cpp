@@ -59,8 +59,9 @@ std::string names_of(const AlignmentHeads& heads) {
 
 void print_attention(const DemoResult& result) {
   fmt::print(
-      "Right source words: {:.1f}% of {} content words of the held-out sentences get their largest "
-      "attention weight from a word that they translate ({}).\n\n",
+      "Right source words: {:.1f}% of {} content words of the held-out sentences give their "
+      "largest "
+      "largest attention weight to a word that they translate ({}).\n\n",
       100 * result.alignment.accuracy(), grouped(result.alignment.words),
       names_of(result.alignment_heads));
   if (result.attention.weights.empty()) return;

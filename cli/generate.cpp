@@ -58,7 +58,9 @@ class Pictures {
   }
 
   void print(const Prompt& prompt, const Continuation& found, Output& out) const {
-    if (!inspector_ || found.tokens.empty() || found.text.empty()) return;
+    // Without a prompt there is no text to look at before the first token.
+    const bool has_prompt = prompt.text.find_first_not_of(" \t\r\n") != std::string::npos;
+    if (!inspector_ || !has_prompt || found.tokens.empty() || found.text.empty()) return;
     out.flush();
     const Inspection inspection = inspector_->inspect({.text = prompt.text, .target = found.text});
     if (inspection.target_cut) {

@@ -201,11 +201,9 @@ void add_inspect(CLI::App& program, Job& job) {
   search.add("--max-length", a->max_length, whole_number(4, InspectorOptions::kLongest),
              "Maximum tokens of each text; longer texts are cut");
   add_device_options(*inspect, a->device);
-  add_examples(
-      *inspect,
-      {"nunchi inspect runs/demo '내일 오후 3시에 서울에서 만나요'",
-       "nunchi inspect runs/demo '내일 만나요' --format html --output page.html",
-       "nunchi inspect runs/demo '내일 만나요' --view attention --format svg -o heads.svg"});
+  add_examples(*inspect, {"nunchi inspect runs/demo '내일 오후 3시에 서울에서 만나요'",
+                          "nunchi inspect runs/demo '내일 만나요' --format html --output page.html",
+                          "nunchi inspect runs/demo '내일 만나요' --format svg -o heads.svg"});
   inspect->callback([=, &job] {
     check(*a);
     job = [=] { run(*a); };

@@ -33,9 +33,11 @@ SvgHeatmap heatmap_of(const Inspection& inspection, const InspectedHead& head, d
   return heatmap;
 }
 
+// ": previous 0.91"; a head without a kind, "mixed", has no measure.
 std::string kind_of(const InspectedHead& head) {
-  return head.kind.name.empty() ? ""
-                                : fmt::format(": {} {:.2f}", head.kind.name, head.kind.measure);
+  if (head.kind.name.empty()) return "";
+  if (head.kind.measure == 0) return ": " + head.kind.name;
+  return fmt::format(": {} {:.2f}", head.kind.name, head.kind.measure);
 }
 
 double cell_for(const InspectedHead& head, double side, double most) {

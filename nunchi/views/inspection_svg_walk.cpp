@@ -84,6 +84,7 @@ class Column {
     const auto key_count = static_cast<std::int64_t>(keys.pieces.size());
     const std::int64_t width = model.heads * model.head_width;
     const bool masked = stack_ == "decoder" && part == "self_attention";
+    norm_before(layer, part);
     box(name,
         {fmt::format("Q {}   K {}   V {}", shape(queries, width), shape(key_count, width),
                      shape(key_count, width)),
@@ -93,14 +94,13 @@ class Column {
          "softmax → weights × V, the heads side by side",
          "projection " + shape(queries, model.width)});
     tap_box("Output", "attention_output", layer, part);
-    tap_box("Add: the stream with this added", "residual_sum", layer, part);
-    tap_box("Norm", "norm_output", layer, part);
+    add_box(layer, part);
   }
 
   void feed_forward_boxes(int layer) {
+    norm_before(layer, "feed_forward");
     tap_box("Feed-forward", "feed_forward", layer, "feed_forward");
-    tap_box("Add: the stream with this added", "residual_sum", layer, "feed_forward");
-    tap_box("Norm", "norm_output", layer, "feed_forward");
+    add_box(layer, "feed_forward");
   }
 
   void heading(const std::string& text) {
@@ -122,6 +122,15 @@ class Column {
 
  private:
   static constexpr double kWidth = 470, kGap = 14;
+
+  bool is_pre_norm() const { return inspection_.model.norm == "pre"; }
+  void norm_before(int layer, std::string_view part) {
+    if (is_pre_norm()) tap_box("Norm", "norm_output", layer, part);
+  }
+  void add_box(int layer, std::string_view part) {
+    tap_box("Add: the stream with this added", "residual_sum", layer, part);
+    if (!is_pre_norm()) tap_box("Norm", "norm_output", layer, part);
+  }
 
   const Inspection& inspection_;
   std::string stack_;

@@ -170,7 +170,7 @@ TEST(AttentionPicture, EmptyMatricesGiveNoPictureAndWrongSizesAreErrors) {
   EXPECT_THROW(merged_into_words({{"a"}, {"b"}, {1, 2}}), Error);
 }
 
-TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
+TEST(MergedIntoWords, SumsColumnsAndTakesTheRowOfTheFirstLetters) {
   const AttentionMatrix pieces{{"▁서울", "에서", "▁만나", "요", "</s>"},
                                {"▁Let", "'", "s", "▁meet"},
                                {0.1f, 0.2f, 0.3f, 0.3f, 0.1f,  //
@@ -181,7 +181,7 @@ TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
   const AttentionMatrix words = merged_into_words(pieces);
   EXPECT_EQ(words.sources, (std::vector<std::string>{"서울에서", "만나요", "</s>"}));
   EXPECT_EQ(words.targets, (std::vector<std::string>{"Let's", "meet"}));
-  const std::vector<float> expected{1.3f / 3, 1.6f / 3, 0.1f / 3, 0.1f, 0.9f, 0.0f};
+  const std::vector<float> expected{0.3f, 0.6f, 0.1f, 0.1f, 0.9f, 0.0f};
   ASSERT_EQ(words.weights.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(words.weights[i], expected[i], 1e-6f) << i;

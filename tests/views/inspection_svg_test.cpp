@@ -76,6 +76,18 @@ TEST(InspectionSvg, TheArithmeticShowsTheNumbersOfTheQuery) {
   EXPECT_NE(all.find("Context vector"), std::string::npos);
 }
 
+TEST(InspectionSvg, TheWalkHasTheNormWhereTheModelHasIt) {
+  Inspection inspection = some_inspection();
+  for (const std::string placement : {"pre", "post"}) {
+    inspection.model.norm = placement;
+    const std::string all = text_in(drawing(inspection, {.view = InspectionView::walk}));
+    const std::size_t norm = all.find("\nNorm "), attention = all.find("\nSelf-attention\n");
+    ASSERT_NE(norm, std::string::npos);
+    ASSERT_NE(attention, std::string::npos);
+    EXPECT_EQ(norm < attention, placement == "pre") << all;
+  }
+}
+
 TEST(InspectionSvg, HostileTextsAreEscaped) {
   InspectionShape shape;
   shape.source = {"</svg><script>alert(1)</script>",
