@@ -81,6 +81,17 @@ pre { overflow-x: auto; background: #f4f5f7; padding: .8rem; font-size: 13px; li
 details { margin: 1rem 0; }
 )";
 
+// Line by line, because escaping replaces control characters.
+std::string escaped_lines(const std::string& text) {
+  std::string escaped;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    escaped += svg_escaped(text.substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  return escaped;
+}
+
 std::string paragraphs_html(const Report& report, Language language) {
   std::string html;
   const std::string text = paragraph(report, language);
@@ -103,7 +114,7 @@ std::string section(const Report& report) {
   html += "<div class=\"both\"><div lang=\"en\">" + paragraphs_html(report, Language::en) +
           "</div><div lang=\"ko\">" + paragraphs_html(report, Language::ko) + "</div></div>\n";
   html += inline_svg(picture(report)) + "\n";
-  if (!report.result.log.empty()) html += "<pre>" + svg_escaped(report.result.log) + "</pre>\n";
+  if (!report.result.log.empty()) html += "<pre>" + escaped_lines(report.result.log) + "</pre>\n";
   html += "<details><summary>Figures · 수치</summary><table>\n";
   for (const auto& [name, value] : report.result.figures) {
     html += fmt::format("<tr><td>{}</td><td class=\"number\">{}</td></tr>\n", svg_escaped(name),

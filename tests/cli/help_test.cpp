@@ -30,10 +30,26 @@ std::vector<std::string> examples_in(const std::string& help) {
 
 TEST(Help, NamesAllCommands) {
   const std::vector<std::string>& commands = all_commands();
-  for (const std::string name :
-       {"demo", "lab", "tokenizer train", "tokenizer encode", "tokenizer decode", "train", "average",
-        "translate", "generate", "fill", "embed", "classify", "score", "info", "evaluate",
-        "bench gemm", "bench attention", "bench train", "bench translate", "completion"}) {
+  for (const std::string name : {"demo",
+                                 "lab",
+                                 "tokenizer train",
+                                 "tokenizer encode",
+                                 "tokenizer decode",
+                                 "train",
+                                 "average",
+                                 "translate",
+                                 "generate",
+                                 "fill",
+                                 "embed",
+                                 "classify",
+                                 "score",
+                                 "info",
+                                 "evaluate",
+                                 "bench gemm",
+                                 "bench attention",
+                                 "bench train",
+                                 "bench translate",
+                                 "completion"}) {
     EXPECT_NE(std::ranges::find(commands, name), commands.end()) << name;
   }
 }

@@ -21,6 +21,7 @@ lab::Result run_small(const lab::Options&) {
   lab::Result result;
   result.figures.set("x", 2.5);
   result.figures.set("missing", NAN);
+  result.log = "1 < 2\nnext\n";
   result.finding = {"x is 2.5.", "x는 2.5입니다."};
   result.not_shown = {"y & z.", "y와 z."};
   result.charts = {
@@ -88,6 +89,7 @@ TEST(LabReport, HtmlStandsAloneAndHasBothLanguages) {
   const std::string html = lab::html(reports);
   EXPECT_TRUE(says(html, "x is 2.5.") && says(html, "x는 2.5입니다."));
   EXPECT_TRUE(says(html, "y &amp; z."));
+  EXPECT_TRUE(says(html, "<pre>1 &lt; 2\nnext\n</pre>"));
   EXPECT_TRUE(says(html, "<svg"));
   for (const char* reference : {"src=", "<link", "@import", "url(", "<script"}) {
     EXPECT_FALSE(says(html, reference)) << reference;
