@@ -37,10 +37,10 @@ struct DemoResult {
   std::vector<DemoTranslation> translations;  // one for each held-out sentence
   double exact_match = 0;                     // fraction of exact matches, 0 to 1
   double bleu = 0;
-  // The heads that align best, chosen on the pairs for validation, and how often they are right on the
-  // held-out sentences: for each English content word of a slot (demo/slots.h), whether the Korean
-  // word with the largest weight is one that it translates. The correct translations are given to
-  // the decoder.
+  // The heads that align best, chosen on the pairs for validation, and how often they are right on
+  // the held-out sentences: for each English content word of a slot (demo/slots.h), whether the
+  // Korean word with the largest weight is one that it translates. The correct translations are
+  // given to the decoder.
   AlignmentHeads alignment_heads;
   AlignmentCount alignment;
   AttentionMatrix attention;  // one held-out sentence: weights of these heads between its words

@@ -29,15 +29,20 @@ std::string with_symbol(std::string text, const std::string& symbol) {
 }  // namespace
 
 // Drops the space piece before a mask: in training a mask includes the space.
-Tokens tokens_with_masks(const Tokenizer& tokenizer, std::int32_t mask, const std::string& text) {
-  Tokens tokens;
+MaskedTokens tokens_with_masks(const Tokenizer& tokenizer, std::int32_t mask,
+                               const std::string& text, std::size_t max_tokens) {
+  Tokens tokens, rest;
   for (const std::int32_t token : tokenizer.encode(with_symbol(text, tokenizer.piece(mask)))) {
+    if (!rest.empty() || tokens.size() == max_tokens) {
+      rest.push_back(token);
+      continue;
+    }
     const bool after_space =
         token == mask && !tokens.empty() && tokenizer.piece(tokens.back()) == kSpace;
     if (after_space) tokens.pop_back();
     tokens.push_back(token);
   }
-  return tokens;
+  return {std::move(tokens), std::move(rest)};
 }
 
 Filler::Filler(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
@@ -50,11 +55,7 @@ Filler::Filler(ContextBase& context, const Model& model, const Tokenizers& token
 
 Filler::Line Filler::tokenize(const SourceLine& line) {
   const auto max_tokens = static_cast<std::size_t>(reader_.max_length() - 2);
-  Tokens tokens = tokens_with_masks(reader_.tokenizer(), mask_, line.text), rest;
-  if (tokens.size() > max_tokens) {
-    rest.assign(tokens.begin() + static_cast<std::ptrdiff_t>(max_tokens), tokens.end());
-    tokens.resize(max_tokens);
-  }
+  auto [tokens, rest] = tokens_with_masks(reader_.tokenizer(), mask_, line.text, max_tokens);
   const SourceLine source{.text = line.text, .cut = line.cut || !rest.empty()};
   return {reader_.enclose(source, tokens), std::move(rest)};
 }

@@ -30,8 +30,12 @@ struct FilledLine {
 };
 
 // The tokens of a text, without <s> and </s>, in which any known spelling of the mask becomes the
-// tokenizer's `mask`.
-Tokens tokens_with_masks(const Tokenizer& tokenizer, std::int32_t mask, const std::string& text);
+// tokenizer's `mask`. A model reads the first `max_tokens`; the rest is as in the text.
+struct MaskedTokens {
+  Tokens tokens, rest;
+};
+MaskedTokens tokens_with_masks(const Tokenizer& tokenizer, std::int32_t mask,
+                               const std::string& text, std::size_t max_tokens);
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 //

@@ -342,9 +342,10 @@ void Inspector::fill(const MaskedLanguageModel& model, const InspectedInput& inp
                      " reads one text: a target has no meaning for it.");
   }
   const std::optional<std::int32_t> mask = find_mask_token(tokenizer);
-  Tokens text =
-      mask ? tokens_with_masks(tokenizer, *mask, input.text) : tokenizer.encode(input.text);
-  inspection.target_cut = cut(text, options_.max_length - 2);
+  const auto max_tokens = static_cast<std::size_t>(options_.max_length - 2);
+  auto [text, rest] = mask ? tokens_with_masks(tokenizer, *mask, input.text, max_tokens)
+                           : MaskedTokens{.tokens = tokenizer.encode(input.text), .rest = {}};
+  inspection.target_cut = cut(text, options_.max_length - 2) || !rest.empty();
   inspection.target_text = shown_text(tokenizer, input.text, text, inspection.target_cut);
   MaskedText masked{.inputs = enclosed(text, tokenizer.special(), options_.max_length)};
   const bool has_mask = mask && std::ranges::find(text, *mask) != text.end();

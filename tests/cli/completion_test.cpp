@@ -89,7 +89,8 @@ TEST(Completion, BashOffersEveryOptionOfEveryCommand) {
 TEST(Completion, BashOffersValues) {
   if (!has_tool("bash")) GTEST_SKIP() << "bash is not installed";
   using Words = std::vector<std::string>;
-  EXPECT_EQ(offered_by_bash({"translate", "runs", "--precision", ""}), (Words{"f32", "bf16"}));
+  EXPECT_EQ(offered_by_bash({"translate", "runs", "--precision", ""}),
+            (Words{"f32", "bf16", "int8"}));
   EXPECT_EQ(offered_by_bash({"translate", "--precision", "=", "b"}), Words{"bf16"});
   EXPECT_EQ(offered_by_bash({"completion", "z"}), Words{"zsh"});
   EXPECT_EQ(offered_by_bash({"translate", "ru"}), Words{"runs"});

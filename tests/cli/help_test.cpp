@@ -110,8 +110,8 @@ TEST(Help, ShowsTypesAndDefaults) {
       says(text_of("--beam-size N"), "[a whole number from 1 to 4096; default: the model's]"))
       << text_of("--beam-size N");
   EXPECT_TRUE(says(text_of("--top-p X"), "[a number above 0 and up to 1; default: 1]"));
-  EXPECT_TRUE(
-      says(text_of("--precision TYPE"), "[f32 or bf16; default: f32 on the CPU, bf16 on a GPU]"));
+  EXPECT_TRUE(says(text_of("--precision TYPE"),
+                   "[f32, bf16 or int8; default: f32 on the CPU, bf16 on a GPU]"));
   EXPECT_TRUE(says(text_of("--alignment [KIND]"), "[hard or soft; without KIND: hard]"));
   EXPECT_TRUE(says(text_of("--n-best N"), "[a whole number from 1 to 4096]"));
 }

@@ -283,7 +283,7 @@ TEST_F(TranslateCommand, WrongCallsExitWithTwoAndPointToTheHelp) {
         {"--min-length 9 --max-length 8", "minimum length"},
         {"--device tpu", "unknown device 'tpu'"},
         {"--device cuda:x", "has no number after the colon"},
-        {"--precision f8", "--precision must be f32 or bf16, not 'f8'"},
+        {"--precision f8", "--precision must be f32, bf16 or int8, not 'f8'"},
         {"--precision bf16", "the CPU computes in f32"},
         {"--no-repeat-ngram -1", "--no-repeat-ngram must be a whole number"}}) {
     expect_one_sentence(translate(options, "a\n"), 2, because);
@@ -410,7 +410,8 @@ TEST_F(TranslateCommand, JsonHasOneObjectForEachLine) {
     EXPECT_EQ(json.at("text"), found[i][0].text);
     EXPECT_NEAR(json.at("score"), found[i][0].score, 1e-5);
     EXPECT_NEAR(json.at("log_probability"), found[i][0].log_probability, 1e-5);
-    EXPECT_EQ(json.size(), 5u) << lines[i];
+    EXPECT_EQ(json.at("unlikely"), false);
+    EXPECT_EQ(json.size(), 6u) << lines[i];
   }
   EXPECT_EQ(Json::parse(lines[0]).at("unknown"), 0);
   EXPECT_GT(Json::parse(lines[2]).at("unknown"), 0);

@@ -106,7 +106,7 @@ class Int8Folder : public ::testing::Test {
     return error_of([&] { load_model(path_, context); });
   }
 
-  static constexpr const char* kWeight = "encoder.0.feed_forward.up.weight";
+  static constexpr const char* kWeight = "encoder.layers.0.feed_forward.up.weight";
   CpuContext context_;
   TemporaryFolder folder_;
   const std::filesystem::path path_ = folder_.path() / "model";
@@ -129,14 +129,14 @@ TEST_F(Int8Folder, HostileScalesAreRefused) {
 TEST_F(Int8Folder, MissingScalesOrOtherShapesAreRefused) {
   const std::vector<SafetensorsEntry> whole = entries_;
   entry(std::string(kWeight) + ".scale").name = "other.scale";
-  EXPECT_NE(refusal().find("'encoder.0.feed_forward.up.weight.scale' is missing"),
+  EXPECT_NE(refusal().find("'encoder.layers.0.feed_forward.up.weight.scale' is missing"),
             std::string::npos);
   entries_ = whole;
   SafetensorsEntry& weight = entry(kWeight);
   std::swap(weight.shape[0], weight.shape[1]);
   EXPECT_NE(refusal().find("int8 layout"), std::string::npos);
   entries_ = whole;
-  SafetensorsEntry& norm = entry("encoder.0.feed_forward.norm.weight");
+  SafetensorsEntry& norm = entry("encoder.layers.0.feed_forward.norm.weight");
   norm.dtype = DType::u8;
   norm.shape = {160};
   EXPECT_NE(refusal().find("only the weights of matrix products"), std::string::npos);
