@@ -245,6 +245,7 @@ class OptionWriter {
   void integer_pairs(std::string_view key, const std::vector<T>& field, std::int64_t,
                      std::int64_t) {
     std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+    pairs.reserve(field.size());
     for (const auto& [first, second] : field) pairs.emplace_back(first, second);
     add_pairs(key, pairs);
   }

@@ -97,7 +97,8 @@ AlignmentCount LinkedAttention::count(const AlignmentHeads& heads) const {
   for (const Word& word : words_) {
     sum.assign(word.sources, 0.0f);
     for (const AlignmentHead& head : heads) {
-      const auto index = static_cast<std::size_t>(head.layer * heads_ + head.head);
+      const auto index = static_cast<std::size_t>(head.layer) * static_cast<std::size_t>(heads_) +
+                         static_cast<std::size_t>(head.head);
       const std::span<const float> weights =
           std::span(word.weights).subspan(index * word.sources, word.sources);
       for (std::size_t s = 0; s < sum.size(); ++s) sum[s] += weights[s];

@@ -36,6 +36,7 @@ std::vector<ValueMatrix> layer_means(std::span<const InspectedHead> attention,
     }
   }
   std::vector<ValueMatrix> means;
+  means.reserve(heads.size());
   for (const auto& [layer, matrices] : heads) means.push_back(mean_of(matrices));
   return means;
 }

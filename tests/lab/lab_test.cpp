@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "nunchi/base/interrupted.h"
@@ -13,11 +14,10 @@ namespace {
 
 bool has_hangul(const std::string& text) {
   // U+AC00 to U+D7A3 are EA B0 80 to ED 9E A3 in UTF-8.
-  for (const char c : text) {
+  return std::ranges::any_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0xEA && byte <= 0xED) return true;
-  }
-  return false;
+    return byte >= 0xEA && byte <= 0xED;
+  });
 }
 
 TEST(Labs, HaveDifferentNamesAndTextsInBothLanguages) {
