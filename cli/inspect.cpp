@@ -182,6 +182,7 @@ void add_inspect(CLI::App& program, Job& job) {
   format.add("--format", a->format, one_of({"text", "json", "npz", "svg", "html"}, "FORMAT"),
              "Format of the result");
   std::vector<std::string> views;
+  views.reserve(kInspectionViews.size());
   for (const auto& choice : kInspectionViews) views.emplace_back(choice.name);
   format.add("--view", a->view, one_of(views, "VIEW"), "Show this view only")
       ->default_str("the walk as text, everything in other formats");

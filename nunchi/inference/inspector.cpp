@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <ranges>
 
 #include "nunchi/autograd/tape.h"
 #include "nunchi/base/error.h"
@@ -443,7 +442,8 @@ void Inspector::add_attention(Run& run) const {
     }
   }
   // The backward pass runs from the last layer to the first.
-  for (const TapRecord* record : std::views::reverse(gradients)) {
+  std::ranges::reverse(gradients);
+  for (const TapRecord* record : gradients) {
     for (int head = 0; head < record->heads; ++head) {
       InspectedWeights entry{place_of(*record, head), head_of(*record, head)};
       const InspectedHead* const used = inspection.head(entry.place);

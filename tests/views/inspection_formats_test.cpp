@@ -299,13 +299,13 @@ TEST(HostileInspections, StayTextsInEveryFormat) {
   for (const std::string& text : texts) {
     SCOPED_TRACE(text);
     const Inspection inspection = small_inspection(text);
-    EXPECT_NO_THROW(Json::parse(to_json(inspection)));
+    EXPECT_TRUE(Json::accept(to_json(inspection)));
     EXPECT_FALSE(members_of(to_npz(inspection)).empty());
     const std::string page = html_page(page_payload(std::span(&inspection, 1)));
     const std::size_t payload = page.find("id=\"payload\">");
     const std::string inside =
         page.substr(payload, page.find("</script>", payload) - payload).substr(13);
-    EXPECT_NO_THROW(Json::parse(inside));
+    EXPECT_TRUE(Json::accept(inside));
     EXPECT_EQ(inside.find('<'), std::string::npos);
     for (const auto& [name, view] : kInspectionViews) {
       const std::string shown = to_text(inspection, {.view = view}, {.width = 80});
