@@ -64,7 +64,7 @@ ValueMatrix of_head(const Inspection& inspection, std::string_view tap, const In
     if (other == place) ++heads;
   }
   const std::int64_t groups = found->columns / head_width;
-  if (groups == 0 || heads % groups != 0) return *found;
+  if (groups == 0 || heads < groups || heads % groups != 0) return *found;
   return columns_of(*found, place.head / (heads / groups) * head_width, head_width);
 }
 

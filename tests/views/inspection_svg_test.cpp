@@ -93,7 +93,7 @@ TEST(InspectionSvg, HostileTextsAreEscaped) {
   shape.source = {"</svg><script>alert(1)</script>",
                   "\xFF\xFE",
                   "\x01\x1b[31m",
-                  "\xE2\x80\xAE rtl",
+                  std::string("\xE2\x80") + "\xAE rtl",
                   std::string(5000, 'w'),
                   "",
                   "👩‍👩‍👧‍👦"};

@@ -75,28 +75,28 @@ inline Inspection some_inspection(const InspectionShape& shape = {}) {
   const auto sources = static_cast<std::int64_t>(shape.source.size());
   const auto targets = static_cast<std::int64_t>(shape.target.size());
   const auto add_attention = [&](const std::string& stack, const std::string& part,
-                                 std::int64_t rows, std::int64_t columns) {
+                                 std::int64_t rows, std::int64_t keys) {
     for (int layer = 0; layer < shape.layers; ++layer) {
       for (int head = 0; head < shape.heads; ++head) {
         const InspectedPlace place{stack, layer, part, head};
         const bool causal = stack == "decoder" && part == "self_attention";
         inspection.attention.push_back(
-            {place, {"mixed", 0.25, {}}, weights_of(rows, columns, 0.4 * (head + 1), causal)});
+            {place, {"mixed", 0.25, {}}, weights_of(rows, keys, 0.4 * (head + 1), causal)});
         for (const char* tap : {"scores", "scaled_scores"}) {
-          inspection.tensors.push_back({tap, place, matrix_of(rows, columns, head)});
+          inspection.tensors.push_back({tap, place, matrix_of(rows, keys, head)});
         }
-        ValueMatrix masked = matrix_of(rows, columns, head);
+        ValueMatrix masked = matrix_of(rows, keys, head);
         for (std::int64_t r = 0; r < rows && causal; ++r) {
-          for (std::int64_t c = r + 1; c < columns; ++c) {
-            masked.values[static_cast<std::size_t>(r * columns + c)] = -INFINITY;
+          for (std::int64_t c = r + 1; c < keys; ++c) {
+            masked.values[static_cast<std::size_t>(r * keys + c)] = -INFINITY;
           }
         }
         inspection.tensors.push_back({"masked_scores", place, std::move(masked)});
       }
       const InspectedPlace all{stack, layer, part, -1};
       inspection.tensors.push_back({"query", all, matrix_of(rows, kWidth, 1)});
-      inspection.tensors.push_back({"key", all, matrix_of(columns, kWidth, 2)});
-      inspection.tensors.push_back({"value", all, matrix_of(columns, kWidth, 3)});
+      inspection.tensors.push_back({"key", all, matrix_of(keys, kWidth, 2)});
+      inspection.tensors.push_back({"value", all, matrix_of(keys, kWidth, 3)});
       inspection.tensors.push_back({"attention_context", all, matrix_of(rows, kWidth, 4)});
       inspection.tensors.push_back({"attention_output", all, matrix_of(rows, kWidth, 5)});
       inspection.tensors.push_back({"residual_sum", all, matrix_of(rows, kWidth, 6)});

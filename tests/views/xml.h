@@ -87,7 +87,7 @@ class XmlReader {
 
   // Text up to `end`, which stays; `<` is refused.
   std::string content(char end) {
-    static const std::map<std::string, char> kEntities{
+    static const std::map<std::string, char> entities{
         {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
     std::string text;
     while (!rest_.empty() && rest_[0] != end) {
@@ -98,8 +98,8 @@ class XmlReader {
         continue;
       }
       const std::string entity(rest_.substr(0, rest_.substr(0, 8).find(';') + 1));
-      if (kEntities.count(entity) == 0) fail("an unknown entity");
-      text += kEntities.at(entity);
+      if (!entities.contains(entity)) fail("an unknown entity");
+      text += entities.at(entity);
       rest_.remove_prefix(entity.size());
     }
     return text;
