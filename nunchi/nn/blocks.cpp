@@ -13,7 +13,7 @@ FeedForward::Options feed_forward_options(const BlockConfig& config) {
 }
 
 // A sub-layer with its residual connection and norm.
-ResidualStream run(const Residual& around, const auto& sub_layer, ResidualStream stream,
+ResidualStream run(const Residual& around, const auto& sub_layer, ResidualStream&& stream,
                    const LayerInput& in, const TapLocation& location) {
   return around(std::move(stream), in, location,
                 [&](LazyNorm& x) { return sub_layer(x, in, location); });
