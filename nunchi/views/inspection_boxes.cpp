@@ -64,8 +64,9 @@ ValueMatrix of_head(const Inspection& inspection, std::string_view tap, const In
     if (other == place) ++heads;
   }
   const std::int64_t groups = found->columns / head_width;
-  if (groups == 0 || heads < groups || heads % groups != 0) return *found;
-  return columns_of(*found, place.head / (heads / groups) * head_width, head_width);
+  const std::int64_t sharing = groups > 0 ? heads / groups : 0;  // query heads of a group
+  if (sharing < 1 || sharing * groups != heads) return *found;
+  return columns_of(*found, place.head / sharing * head_width, head_width);
 }
 
 HeadValues head_values(const Inspection& inspection, const InspectedPlace& place) {
