@@ -14,13 +14,17 @@ echo '#include "nunchi/training/trainer.h"' >"$scratch/source/every_header.cpp"
   -DCMAKE_CXX_FLAGS=-Werror -DCMAKE_CXX_COMPILER="$compiler" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 "$cmake" --build "$scratch/build" --target CMakeFiles/consumer.dir/main.cpp.o CMakeFiles/consumer.dir/every_header.cpp.o
 
-commands=$scratch/build/compile_commands.json
-if grep '"command"' "$commands" | grep "$scratch/source" | grep -qE -e '-Wall|-Wextra'; then
+# Each command as one line. No grep -q in a pipe: it ends before it has read everything, which fails the pipe.
+commands=$(grep '"command"' "$scratch/build/compile_commands.json")
+if [[ -n $(grep "$scratch/source" <<<"$commands" | grep -E -e '-Wall|-Wextra') ]]; then
   echo "Nunchi's warnings reach the files of its users."
   exit 1
 fi
-grep '"command"' "$commands" | grep -q "nunchi/kernels/cpu/norm.cpp" || { echo "The library is not built."; exit 1; }
-if grep '"command"' "$commands" | grep -v "$scratch/source" | grep -v -e '-fPIC' | grep -q .; then
+if [[ $commands != *nunchi/kernels/cpu/norm.cpp* ]]; then
+  echo "The library is not built."
+  exit 1
+fi
+if [[ -n $(grep -v "$scratch/source" <<<"$commands" | grep -v -e '-fPIC') ]]; then
   echo "Some files of the library are not position-independent."
   exit 1
 fi
